@@ -1,1 +1,1 @@
-"""Mixtures of cascades: classes of rows found by EM, or one cascade, whichever predicts better."""
+"""Mixtures of cascades: classes of rows by EM, or one cascade if it predicts better."""

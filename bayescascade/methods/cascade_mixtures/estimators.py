@@ -1,4 +1,4 @@
-"""`CascadeMixture`: classes of rows, each with a density of its own, or one cascade of them all."""
+"""`CascadeMixture`: classes of rows, each with its own density, or one cascade for all rows."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -328,7 +328,7 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
 
     @property
     def _n_parts(self) -> float:
-        """Number of classes, of which a cascade is one."""
+        """Number of classes; 1 for a cascade."""
         return self.n_components_
 
     def _decided(self) -> dict[str, float | str]:

@@ -1,20 +1,20 @@
-"""What `CascadeMixture` learns from a table, and how.
+"""The fit of `CascadeMixture`.
 
-`mixtures` has what EM finds: `em` the formulas, `choosing` what held-out rows decide, `density`
-what is learned. The kind, smoothing and number of classes are chosen first; then EM climbs from
-several starts on all rows, and what has the largest log posterior density is kept: the best of
-these starts, not proved. A cascade is summed over exactly.
+The package `mixtures` has the parts of EM: `em` the formulas, `choosing` the choice by held-out
+rows, `density` the result. The kind, smoothing and number of classes are chosen first. Then EM
+climbs from several starts on all rows, and the result with the largest log posterior density is
+kept; it is not proved to be the maximum. A cascade is summed over exactly.
 
-One cascade may be the whole mixture: to any depth, averaged over all its trees. Its leaves, splits
-and prior have the largest evidence of all that `AutoCascade` can sum over. Then held-out rows
-compare it with mixtures, in as many of the folds as a limit of operations allows. Mixtures are
-chosen by the scores of these rows, and the best of many scores is too good. So each fold compares
-the cascade with the mixture that is the best in the other folds, where there are others.
+One cascade may be the whole mixture, with any depth, averaged over all its trees. Its leaves,
+splits and prior have the largest evidence of all candidates that `AutoCascade` can sum over. Then
+held-out rows compare it with mixtures, in as many folds as a limit of operations allows. Mixtures
+are chosen by the scores of these rows, and the best of many scores is biased upward. So each fold
+compares the cascade with the mixture that is the best in the other folds, if there are others.
 
-Several classes that are cascades each are not weighed: the branches of a cascade's first splits can
-be classes of their own, so mixtures of more classes have these densities already. What they lack is
-the average over trees. A prototype, of depth 1 or 2 above independent leaves, gained 0.008 nats a
-row on one of eight tables, and nothing beyond two standard errors on others: see docs/mixtures.md.
+Mixtures of several cascades are not candidates. The branches of a cascade's first splits can be
+classes themselves, so mixtures of more classes include these densities, except for the average over
+trees. A prototype, of depth 1 or 2 above independent leaves, gained 0.008 nats a row on one of
+eight tables, and nothing beyond two standard errors on others: see docs/mixtures.md.
 """
 
 from collections.abc import Mapping
@@ -37,12 +37,12 @@ from bayescascade.methods.mixtures.em import KINDS, Rows, Settings
 from bayescascade.model.summary import FitSummary
 from bayescascade.report.page import BLANK, Numbers, Page, Pieces, PrintedTable
 
-_OF_CHOICE, _OF_CASCADE = 0.6, 0.5  # of the time that is left
+_OF_CHOICE, _OF_CASCADE = 0.6, 0.5  # shares of the remaining time
 
 ONE = "cascade"
-"""The kind of a mixture that is one cascade."""
+"""The kind of a mixture that consists of one cascade."""
 
-_MOST_SCORING = 3e10  # nanoseconds of one core, to score held-out rows
+_MOST_SCORING = 3e10  # nanoseconds of one core to score held-out rows
 
 _MOST_SHOWN = 6  # candidates
 _FAIR = (
@@ -51,7 +51,7 @@ _FAIR = (
 
 
 class Found(NamedTuple):
-    """What was weighed, the chosen first; what was learned; and the objective of its steps."""
+    """The candidates, the chosen one first; the fitted density; and the objective of its steps."""
 
     candidates: list[Candidate]
     density: MixtureDensity | AutoCascade
@@ -62,9 +62,9 @@ class Found(NamedTuple):
 def learn(
     chooser: Chooser, cascade: AutoCascade, kind: str, n_starts: int, seeds: list[SeedSequence]
 ) -> Found:
-    """Return what is found; a cascade is weighed if it is asked for, or if all is to be chosen.
+    """Return the fit; a cascade is a candidate if it is the given kind or all settings are "auto".
 
-    `seeds` are those of EM's starts and of the cascade.
+    `seeds` are for EM's starts and for the cascade.
     """
     candidates, model = list[Candidate](), None
     if kind != ONE:
@@ -85,7 +85,7 @@ def _climb(
     time_limit: float | None,
     seed: SeedSequence,
 ) -> Found:
-    """Climb by EM to the mixture of the settings that were chosen."""
+    """Climb by EM to the mixture with the chosen settings."""
     table, watch, rows = chooser.table, chooser.watch, Rows.of(chooser.table)
     n_starts = 1 if chooser.is_interrupted else n_starts
     with single_threaded():
@@ -106,7 +106,7 @@ def _climb(
 def _weigh_cascade(
     chooser: Chooser, cascade: AutoCascade, candidates: list[Candidate], seed: SeedSequence
 ) -> AutoCascade | None:
-    """Enter a cascade among candidates, and return it fitted if it is better or asked for."""
+    """Add a cascade to the candidates, and return it fitted if it is better or required."""
     watch, is_only = chooser.watch, not candidates
     try:
         with watch.part(_OF_CASCADE), watch.watching():
@@ -129,17 +129,17 @@ def _weigh_cascade(
 
 
 class WeighedCascade(NamedTuple):
-    """What suits a table, and its scores on held-out rows; NaN if there are none or it is slow."""
+    """A cascade, and its scores on held-out rows; NaN if there are none or it is slow."""
 
     choice: Choice
     held_out: float = nan  # mean log density of held-out rows, nats
-    gain: float = nan  # of that over mixtures, nats
+    gain: float = nan  # gain of this over mixtures, nats
 
 
 def weigh_cascade(
     model: AutoCascade, mixtures: Chooser, seed: np.random.SeedSequence
 ) -> WeighedCascade:
-    """Return the cascade of the largest evidence, scored where mixtures were."""
+    """Return the cascade of the largest evidence, scored on the same rows as mixtures."""
     number, memory = int(seed.generate_state(1)[0]), model.memory_limit * 1e9
     choice = CascadeChooser(
         mixtures.table, model.effort, memory, model.n_jobs, number,
@@ -153,7 +153,7 @@ def weigh_cascade(
     if n_folds == 0:
         return WeighedCascade(choice)
     held_out = HeldOut(mixtures.split[:n_folds], number, model.n_jobs, memory)
-    scored = held_out.scored(best, 0)  # of dependent leaves, also with the best temper
+    scored = held_out.scored(best, 0)  # for dependent leaves, also with the best temper
     if len(scored) > 1 and scored[1].held_out > scored[0].held_out:
         choice = choice._replace(candidates=(scored[1], scored[0], *choice.candidates[1:]))
         best = scored[1]
@@ -166,7 +166,7 @@ def weigh_cascade(
 
 
 def page_of(candidates: list[Candidate]) -> Page:
-    """Return the best of what was weighed, or nothing if nothing was to be chosen."""
+    """Return the best candidates; empty if there was no choice."""
     if isnan(candidates[0].held_out):
         return ()
     rows = candidates[:_MOST_SHOWN]
@@ -184,7 +184,7 @@ def page_of(candidates: list[Candidate]) -> Page:
 
 
 def records_of(candidates: list[Candidate]) -> list[dict[str, Any]]:
-    """Return what a file holds."""
+    """Return the candidates' records for a file."""
     return [
         {k: known(v) for k, v in {**one.settings._asdict(), "held_out": one.held_out}.items()}
         for one in candidates
@@ -192,7 +192,7 @@ def records_of(candidates: list[Candidate]) -> list[dict[str, Any]]:
 
 
 def candidate_of(record: Mapping[str, Any]) -> Candidate:
-    """Return what `records_of` wrote of one."""
+    """Return a candidate from a record of `records_of`."""
     held_out, smoothing = record["held_out"], record["smoothing"]
     kind = check_choice("kind", record["kind"], (*KINDS, ONE))
     settings = Settings(
@@ -204,5 +204,5 @@ def candidate_of(record: Mapping[str, Any]) -> Candidate:
 
 
 def known(value: object) -> object:
-    """Return a value for plain data, None if it is not known."""
+    """Return a value for plain data, None if it is unknown."""
     return None if value != value else value

@@ -6,7 +6,7 @@ from bayescascade.model.parameters import ChainParameters, DensityParameters, Ru
 
 
 class MixtureParameters(DensityParameters, RunParameters):
-    """Of `CascadeMixture`."""
+    """Parameters of `CascadeMixture`."""
 
     n_components = Integer(
         "auto", "Number of classes; auto: chosen on held-out rows", minimum=1, words=("auto",)

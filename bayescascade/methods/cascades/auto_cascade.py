@@ -1,9 +1,9 @@
-"""The cascade that suits a table, chosen by evidence or by held-out rows: `AutoCascade`.
+"""`AutoCascade`: the best cascade for a table, chosen by evidence or by held-out rows.
 
-`choosing` weighs the candidates; what they all are is in `held_out`. The chosen one is then
-fitted to all rows, and every role of a density is its own. It predicts by the average over trees,
-and its best tree is there to be read; where that is a single leaf, or has more leaves than a person
-reads, the best tree of another candidate that has a few stands beside it.
+`choosing` compares the candidates, and `held_out` defines them. The chosen one is then fitted to
+all rows, and does all that a density does. It predicts by the average over trees, and its best tree
+is for reading. If that is a single leaf, or too large to read, the best tree of another candidate
+with a few leaves is shown, too.
 """
 
 from collections.abc import Callable, Mapping
@@ -36,9 +36,9 @@ from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Prin
 _OF_FIT = ("summary_", "run_", "exact_", "posterior_", "log_posterior_")
 _OF_CASCADE = (*_OF_FIT, "leaf_", "feature_importances_", "leaf_choice_")
 _MOST_SHOWN = 6  # candidates
-_OF_SEARCH, _FEWEST_STEPS = 0.3, 5_000  # part of the effort for chains, and steps of each
-_OF_REDRAWS = 4.0  # times as long takes a step of chains that redraw subtrees
-_REDRAWN = {"quick": 0.04, "normal": 0.2, "thorough": inf}  # gigabytes of subtrees redrawn
+_OF_SEARCH, _FEWEST_STEPS = 0.3, 5_000  # share of the effort for chains; least steps of each
+_OF_REDRAWS = 4.0  # how many times longer a step takes if chains redraw subtrees
+_REDRAWN = {"quick": 0.04, "normal": 0.2, "thorough": inf}  # gigabytes for redraws of subtrees
 
 
 @dataclass(eq=False, repr=False)
@@ -157,10 +157,10 @@ class AutoCascade(Baseline[LearnedDensityTree]):
     def fit_chosen(
         self, table: Table, choice: Choice, watch: Watch, seed: np.random.SeedSequence
     ) -> Self:
-        """Learn another table with the kind that was chosen before."""
+        """Fit the kind that was chosen before to another table."""
         self.schema_, best = table.schema, choice.candidates[0]
         run = self._run_of(best, choice, table)
-        if not best.is_summed:  # else there is nothing to go on with
+        if not best.is_summed:  # else there is nothing to resume
             run |= {"checkpoint": self.checkpoint, "resume": self.resume}
         if self.time_limit is not None:
             run["time_limit"] = max(watch.left, 0.1)
@@ -183,7 +183,7 @@ class AutoCascade(Baseline[LearnedDensityTree]):
         return self
 
     def _run_of(self, candidate: Candidate, choice: Choice, table: Table) -> dict[str, Any]:
-        """Return how to search for a candidate's trees."""
+        """Return the settings of the search for a candidate's trees."""
         common = {name: getattr(self, name) for name in ("n_jobs", "n_chains", "memory_limit")}
         if not choice.is_interrupted:
             common["progress"] = self.progress
@@ -199,7 +199,7 @@ class AutoCascade(Baseline[LearnedDensityTree]):
         return {"search": "anneal+metropolis", "n_steps": n_steps, **common}
 
     def _search(self) -> Search:
-        """Return how to search what is chosen; raises ParameterError if that cannot be."""
+        """Return the settings of the final search; raises ParameterError if they are impossible."""
         own = {k: v for k, v in vars(self).items() if k in Search.__dataclass_fields__}
         return Search(**own, search="auto")
 
@@ -234,10 +234,10 @@ class AutoCascade(Baseline[LearnedDensityTree]):
     plot_posterior = HasDraws.plot_posterior
     to_inference_data = HasDraws.to_inference_data
 
-    def __getattr__(self, name: str) -> Any:  # Any: what the chosen cascade has of this name
+    def __getattr__(self, name: str) -> Any:  # Any: the chosen cascade's attribute
         if name in _OF_CASCADE and "cascade_" in self.__dict__:
             return getattr(self.cascade_, name)
-        return self.__getattribute__(name)  # raises what led here
+        return self.__getattribute__(name)  # raises the original error
 
     def _decided(self) -> dict[str, float | str]:
         return {"cascade": self._candidates[0].words}
@@ -248,7 +248,7 @@ class AutoCascade(Baseline[LearnedDensityTree]):
 
     @property
     def _asked(self) -> Cascade:
-        """The cascade, with `predictive` and `tree` as they are asked for."""
+        """The cascade, with this estimator's `predictive` and `tree`."""
         for name in ("predictive", "tree"):
             asked = AutoParameters.declared()[name].check(getattr(self, name))
             if getattr(self.cascade_, name) != asked:
@@ -296,14 +296,14 @@ class AutoCascade(Baseline[LearnedDensityTree]):
         return (*found, *columns, BLANK, *tree, BLANK, *self._choice_page())
 
     def _found_pieces(self) -> list[str]:
-        """Return how the best tree was found, and its size."""
+        """Return how the best tree was found and how large it is."""
         if self.cascade_._best.tree.n_leaves == 1:
             return [f"one {self.leaf_} leaf describes these rows best; no other tree was better"]
         found, _, size = self.cascade_._found_pieces()
         return [f"{found} (among trees of its kind; see the end)", size]
 
     def _choice_page(self) -> Page:
-        """Return model and search of the chosen cascade, and what it was chosen from."""
+        """Return model and search of the chosen cascade, and the candidates."""
         scored = [one for one in self._candidates if not isnan(one.held_out)]
         kinds = {(one.model, one.kind, one.is_shallow): one for one in reversed(self._candidates)}
         listed = [one for one in self._candidates if one in kinds.values()][:_MOST_SHOWN]
@@ -327,7 +327,7 @@ class AutoCascade(Baseline[LearnedDensityTree]):
         return (model, found, Pieces(told), BLANK, table, *beside)
 
     def _beside_words(self) -> str:
-        """Return why another tree is shown, and what it loses."""
+        """Return why another tree is shown, and how much worse it is."""
         assert self.readable_ is not None
         n_leaves = count_of(self.cascade_._best.tree.n_leaves, *self.size_words)
         beside = next(one for one in self._candidates if self._is_of(one, self.readable_))

@@ -1,8 +1,8 @@
-"""What both estimators of cascades do: `Cascade`.
+"""The common part of both estimators of cascades: `Cascade`.
 
-Where that is cheap, fitting goes through all trees at once; else it anneals for the most probable
-tree and runs Metropolis-Hastings chains from where the annealing chains ended, for how sure one can
-be.
+If it is cheap, fitting sums over all trees. Otherwise it anneals for the most probable tree, and
+then runs Metropolis-Hastings chains from the last states of the annealing, to measure the
+uncertainty.
 """
 
 from collections.abc import Mapping, Sequence
@@ -68,7 +68,7 @@ from bayescascade.model.typical import MOST_COMPARED, typical_draw
 from bayescascade.report.numbers import nats_text
 from bayescascade.report.page import BLANK, Page, Pieces, count_of
 
-_MOST_ADDITIONS = 2e10  # of a chain over dependent leaves: about a minute
+_MOST_ADDITIONS = 2e10  # in a chain over dependent leaves: about a minute
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -160,7 +160,7 @@ class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
     def _words_of(cls, name: str, parameters: Mapping[str, Any]) -> str:
         value = parameters[name]
         if name == "max_branches" and parameters.get("partitions") == "levels":
-            return ""  # of no effect, as is the concentration inside uniform leaves
+            return ""  # it has no effect, like the concentration inside uniform leaves
         if name == "max_branches" and value in (None, "none"):
             return "any number of branches"
         if name == "leaf_concentration" and parameters.get("leaf") == "uniform":
@@ -214,12 +214,12 @@ class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
         return {**own, "leaf": self._leaf}
 
     def _model(self) -> CascadeModel:
-        """Return the model that the parameters describe; raises ParameterError if they are bad."""
+        """Return the model with these parameters; raises ParameterError if they are invalid."""
         return self._model_class(**self._model_parameters())
 
     @property
     def _max_branches(self) -> int | None:
-        """The parameter `max_branches`, which has its own place among those of each subclass."""
+        """The parameter `max_branches`, which each subclass declares."""
         most: int | None = vars(self)["max_branches"]
         return most
 
@@ -263,8 +263,8 @@ class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
         self.posterior_.redraws = None  # large
 
     def _choose_leaf(self, table: Table, search: Search) -> tuple[LeafChoice, Known]:
-        """Return which leaves are chosen, and what is known of all trees over them."""
-        # shares of the rows say nothing of cells inside dependent leaves
+        """Return the chosen kind of leaves, and the sum over all its trees if known."""
+        # dependent leaves have no empirical distribution inside
         leaves = [x for x in LEAVES if x != "dependent" or self.density != "empirical"]
         posterior_of = partial(self._make_posterior, table)
         return choose_leaf(leaves, lambda leaf: posterior_of(leaf=leaf), self._sum_up, search)
@@ -272,7 +272,7 @@ class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
     def _solve(
         self, posterior: CascadePosterior, search: Search, known: Known = None
     ) -> Solution[Tree]:
-        """Return what all trees come to, with as many independent draws as chains would keep."""
+        """Return the sum over all trees, with as many independent draws as chains would keep."""
         started = perf_counter()
         n_draws = n_draws_of(search, posterior) // int(search.n_chains)
         if known is None:
@@ -296,7 +296,7 @@ class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
     def _chains(
         self, posterior: CascadePosterior, search: Search, summed: Summed
     ) -> samplers.Run[Tree]:
-        """Return chains from the most probable tree, where nothing draws independently."""
+        """Return chains from the most probable tree, if there are no independent draws."""
         self._prepare_chains(posterior)
         sampling = replace(search, search="metropolis", checkpoint=None, resume=False)
         return sampling.run(
@@ -307,7 +307,7 @@ class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
         )
 
     def _prepare_chains(self, posterior: CascadePosterior) -> None:
-        """Let chains redraw subtrees; not over dependent leaves, nor if a process has a depth."""
+        """Let chains redraw subtrees, unless leaves are dependent or processes have a depth."""
         is_cut = posterior.model.is_generative and posterior.splits.n_kept > 0
         if posterior.model.leaf == "dependent" or is_cut:
             return
@@ -317,7 +317,7 @@ class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
         posterior.redraws = Redraws(posterior, self.memory_limit * 1e9, self.n_jobs, n_steps)
 
     def _sum_up(self, posterior: CascadePosterior, search: Search, in_use: int = 0) -> Summed:
-        """Sum over all trees, beside bytes in use; raises TooLargeError as `_solve` does."""
+        """Sum over all trees; some bytes are in use already. Raises TooLargeError like `_solve`."""
         return sum_up(posterior, search, self.memory_limit * 1e9 - in_use, self.scratch)
 
     def _starts(self, posterior: CascadePosterior) -> Sequence[Tree] | None:
@@ -342,7 +342,7 @@ class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
     def _read_draws(self, record: Any, total: float) -> Draws[CountedTree]:
         if not isinstance(record, list):
             return read_draws(record, total, self.schema_, self._leaf)
-        draws = super()._read_draws(record, total)  # as older versions wrote them
+        draws = super()._read_draws(record, total)  # the format of older versions
         packed = PackedTrees.of(draws.counted, self.schema_, self._leaf) if record else None
         return draws if packed is None else Draws(packed, draws.times)
 
@@ -350,7 +350,7 @@ class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
         return quick_tree(posterior)
 
     def _quick_choice(self, table: Table) -> LeafChoice:
-        """Choose between leaves by their quick states; dependent ones take longer."""
+        """Choose between kinds of leaves by their quick states; dependent ones take longer."""
         choice = LeafChoice()
         for leaf in LEAVES[:2]:
             posterior = self._make_posterior(table, leaf=leaf)
@@ -395,7 +395,7 @@ class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
         Distributions inside leaves are integrated out. The sum of the shares is 1, or 0 for a tree
         without splits. Columns that matter only inside leaves have a share of 0.
         """
-        learned = self.learned_  # which says if nothing is fitted
+        learned = self.learned_  # raises the error if nothing is fitted
         concentration = self._model().leaf_concentration
         return split_shares(self.schema_, self._shown_tree, learned.log_volumes, concentration)
 
@@ -424,8 +424,8 @@ class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
         )
 
     def _score_known(self, codes: Codes) -> Floats:
-        # with predictive "average" over all trees, if `exact_` has that and it fits
-        # `memory_limit`, else over the draws, of which a saved model keeps up to 1,000
+        # with `predictive` "average", scores are over all trees if `exact_` can average and this
+        # fits into `memory_limit`, otherwise over the draws; a saved model keeps up to 1,000 draws
         is_average = self.predictive == "average" and self.density == "posterior_mean"
         averages = getattr(self.__dict__.get("exact_"), "log_predictive", None)
         if is_average and averages is not None:

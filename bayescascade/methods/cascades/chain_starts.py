@@ -1,11 +1,11 @@
-"""Where chains start: at random trees, grown without looking at the data, and how hot.
+"""Starts of chains: random trees, grown without looking at the data, and a temperature.
 
-The hotter a chain is, the less the density weighs beside the number of trees, most of which are
-large. Where columns have many levels, hot trees have many times as many leaves as there are rows;
-each step then takes longer, and cooling does not make up for the steps lost. A pilot chain tries
-temperatures from the hottest down and keeps the first at which its tree has no more leaves than
-there are distinct rows. No bound is put on trees: of tables with few rows and many cells the most
-probable ones may have more leaves than rows.
+In a hot chain the density matters less than the number of trees, and most trees are large. If
+columns have many levels, hot trees have many times more leaves than there are rows. Each step then
+takes longer, and cooling does not make up for the lost steps. A pilot chain tries temperatures from
+the hottest down, and keeps the first one at which its tree has no more leaves than there are
+distinct rows. Trees are not bounded: in tables with few rows and many cells the most probable trees
+may have more leaves than rows.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,8 +20,8 @@ from bayescascade.model.search import SCHEDULE
 
 _START_LEAVES = 8  # a random start has fewer splits than this
 _TEMPERATURES = (SCHEDULE.initial_temperature, 1.0, 0.5)
-_PASSES = 10  # of as many steps as there are distinct rows
-_MOST_ROWS = 10_000  # of a pilot, which takes seconds; of more, trees seldom outgrow them
+_PASSES = 10  # each has as many steps as there are distinct rows
+_MOST_ROWS = 10_000  # for a pilot, which takes seconds; trees rarely have more leaves
 
 
 def random_tree(
@@ -43,7 +43,7 @@ def random_tree(
 def _with_random_split(
     rng: Generator, tree: Tree, schema: Schema, is_nominal: Sequence[bool], partitions: str
 ) -> Tree:
-    """Return the tree with one leaf split at random, in two if it may be, or unchanged."""
+    """Return the tree with a random split of one leaf, in two if allowed, or unchanged."""
     codes_left = tree.codes(is_nominal, root_box(schema))
     open_columns = {
         leaf: [j for j, codes in enumerate(codes_left[leaf]) if len(codes) > 1]
@@ -69,7 +69,7 @@ def cooling(
     sweep: Callable[[Generator, Tree, int, float], tuple[Tree, object]],
     n_rows: int,
 ) -> samplers.GeometricSchedule:
-    """Return an annealing's schedule, always the same, by a pilot that `start` and `sweep` make."""
+    """Return the annealing schedule, by a pilot run of `start` and `sweep` with a fixed seed."""
     if not 0 < n_rows <= _MOST_ROWS:
         return SCHEDULE
 

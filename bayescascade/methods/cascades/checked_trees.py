@@ -1,7 +1,7 @@
-"""Whether trees that come from a file are trees, and hold the rows that they say: many at once.
+"""Checks that trees from a file are valid, and that their counts of rows agree; many at once.
 
-Nodes stand one tree after the other, in preorder. Any depths that begin with 0, and rise by 1 at
-most, are those of a tree.
+Nodes are in preorder, tree after tree. Depths are those of a tree if they begin with 0 and increase
+by at most 1.
 """
 
 from typing import Any, NamedTuple
@@ -16,15 +16,15 @@ from bayescascade.methods.cascades.counted_tree import check_pair_sums, pairs_of
 from bayescascade.methods.cascades.tree import level_starts, root_box
 
 Words = NDArray[np.uint64]
-Numbers = NDArray[Any]  # whole or float64, of any width
+Numbers = NDArray[Any]  # integers of any width, or float64
 
-_TOLERANCE = 1e-6  # of sums of counts, which may be rounded
-_MOST_NUMBERS = 1 << 22  # of leaves, unpacked at once
+_TOLERANCE = 1e-6  # for sums of counts, which may be rounded
+_MOST_NUMBERS = 1 << 22  # for leaves that are unpacked at once
 _LOW, _HIGH = np.uint64((1 << 32) - 1), np.uint64(32)
 
 
 def parents_of(depth: Numbers) -> Integers:
-    """Return each node's parent, the last of one depth less before it; -1 of roots."""
+    """Return each node's parent, the last node before it with depth one less; -1 for roots."""
     n = depth.size
     keys = depth.astype(np.int64) * n + np.arange(n)
     order = np.argsort(keys)
@@ -37,8 +37,8 @@ def check_boxes(
 ) -> Words:
     """Return the boxes of the leaves of valid trees, (n_leaves, p).
 
-    starts (n_trees,): the roots; feature (n,) int64: the column split, -1 at leaves; depth (n,)
-    int64; block (n,) uint64: 0 at roots. Raises ModelFileError if these are not trees over the
+    starts (n_trees,): the roots; feature (n,) int64: the column of the split, -1 at leaves; depth
+    (n,) int64; block (n,) uint64: 0 at roots. Raises ModelFileError if these are not trees over the
     schema's columns.
     """
     deepest = int(schema.n_levels.sum())
@@ -60,7 +60,7 @@ def check_boxes(
         )
     boxes = np.empty((depth.size, schema.n_columns), np.uint64)
     boxes[starts] = root_box(schema)
-    left = np.zeros(depth.size, np.uint64)  # of the parent's column, before it was split
+    left = np.zeros(depth.size, np.uint64)  # levels of the parent's column before the split
     column = feature[parent]
     by_depth = below[np.argsort(depth[below], kind="stable")]
     for nodes in np.split(by_depth, np.cumsum(np.bincount(depth[below])[:-1])):
@@ -81,7 +81,7 @@ def check_boxes(
 
 
 def _share_out_sets(block: Words, left: Words, is_first: Flags) -> bool:
-    """Whether sets of levels, siblings one after the other, share out those left, in order."""
+    """Whether the sets of levels of siblings, in order, are a partition of the parent's set."""
     firsts = np.flatnonzero(is_first)
     sizes = np.bitwise_count(block).astype(np.int64)
     lowest = block & (~block + np.uint64(1))
@@ -94,7 +94,7 @@ def _share_out_sets(block: Words, left: Words, is_first: Flags) -> bool:
 
 
 def _share_out_ranges(block: Words, left: Words, is_first: Flags) -> bool:
-    """Whether ranges of levels, siblings one after the other, share out those left, in order."""
+    """Whether the ranges of levels of siblings, in order, are a partition of the parent's range."""
     low, high = block & _LOW, block >> _HIGH
     is_last = np.append(is_first[1:], True)
     return bool(
@@ -106,7 +106,7 @@ def _share_out_ranges(block: Words, left: Words, is_first: Flags) -> bool:
 
 
 class Inside(NamedTuple):
-    """What each distinct leaf holds: the levels with rows, by column, and their weights."""
+    """The content of each distinct leaf: the levels with rows, by column, and their weights."""
 
     blocks: Words  # (n, p): narrowest block that holds all levels with rows; 0 if none has rows
     least: Floats  # (n,): least of the columns' sums of weights
@@ -114,7 +114,7 @@ class Inside(NamedTuple):
 
     @classmethod
     def of(cls, schema: Schema, inside: Numbers, is_pairs: bool) -> "Inside":
-        """Read counts of levels, (n, L), or lower triangles of those of pairs, which must agree."""
+        """Read counts of levels, (n, L), or lower triangles of counts of pairs; all must agree."""
         starts, n_levels = level_starts(schema), int(schema.n_levels.sum())
         at_once = max(1, _MOST_NUMBERS // (n_levels**2 if is_pairs else n_levels))
         parts = [cls._of(schema, starts, inside[:0].astype(np.float64).reshape(0, n_levels))]
@@ -128,7 +128,7 @@ class Inside(NamedTuple):
         return cls(*map(np.concatenate, zip(*parts, strict=True)))
 
     def of_rows(self, rows: Numbers) -> "Inside":
-        """Return those at some places, in this order."""
+        """Return the entries at some places, in this order."""
         return Inside(self.blocks[rows], self.least[rows], self.most[rows])
 
     @classmethod

@@ -1,19 +1,19 @@
-"""Which cascade suits a table: by evidence, or by held-out rows where not all can be summed over.
+"""Choice of a cascade for a table: by evidence, or by held-out rows if some have no evidence.
 
-Candidates are weighed from cheap to dear as long as the operations that they take, counted
-beforehand, fit the effort: what is chosen depends on table and seed, never on the clock. Where
-every kind of cascade can be summed over, the largest log evidence decides. Else those that only
-chains can explore, and tempered averages, which are not Bayes, are compared with what has the
-largest evidence by held-out rows, see `held_out`.
+Candidates are weighed from the cheapest to the most expensive, as long as their operations, which
+are counted beforehand, fit the effort. So the choice depends on table and seed, not on the clock.
+If every kind of cascade can be summed over, the largest log evidence decides. Otherwise held-out
+rows compare the candidate of the largest evidence with those that only chains can explore, and with
+tempered averages, which are not Bayesian; see `held_out`.
 
-At last the best is scored beside a mixture, whose kind, smoothing and number of classes are chosen
-within the rows that are learned from, by a search that takes seconds; `CascadeMixture` looks
-further. A difference counts that is large for a reader and beyond what chance explains: above 0.05
-nats a row, and twice its standard error.
+Finally the best is compared with a mixture. Its kind, smoothing and number of classes are chosen
+within the training rows, by a search of seconds; `CascadeMixture` searches further. A difference
+counts if it matters to a reader and is not explained by chance: if it is above 0.05 nats a row, and
+above twice its standard error.
 
-No density scores rows better than their own shares do: where n of them are w_i times in cell i,
-``sum_i w_i ln p_i <= sum_i w_i ln(w_i / n)``. In tables of few cells that is often no such gain,
-and nothing needs to be fitted.
+No density scores rows better than their own shares do: for n rows, w_i of them in cell i, ``sum_i
+w_i ln p_i <= sum_i w_i ln(w_i / n)``. In tables of few cells this bound often excludes such a gain,
+and no mixture needs to be fitted.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -35,17 +35,17 @@ from bayescascade.methods.mixtures.density import MixtureDensity
 from bayescascade.methods.mixtures.em import KINDS, Rows, log_cells
 
 EFFORTS = {"quick": 4e9, "normal": 6e10, "thorough": 6e11}
-"""Nanoseconds of one core that choosing and searching may take, by what is asked for."""
+"""Nanoseconds of one core for choice and search, by `effort`."""
 
-_OF_SUMS, _OF_HELD = 0.35, 0.3  # parts of the effort: for sums over trees, and held-out rows
+_OF_SUMS, _OF_HELD = 0.35, 0.3  # shares of the effort for sums over trees, and for held-out rows
 _OF_ONE = 0.2  # for one sum
-_OF_DEPTH = {"dependent": 0.12, "independent": 0.03, "uniform": 0.02}  # for one of some depth
-_GAIN = 1.0  # nats of log evidence that a level of depth more must win
-_BETTER = 0.05  # nats of log evidence that another concentration must win
-_FAR = 0.5  # nats a row behind the best, which no concentration makes up for
-_STOPS = (0.5, 0.2, 0.8)  # of the generative prior
-_FINE = 0.03  # part of the effort up to which a sum is made for several concentrations
-_FINALISTS, _CLOSE = 3, 0.3  # compared by more rows, and nats a row that they may be behind
+_OF_DEPTH = {"dependent": 0.12, "independent": 0.03, "uniform": 0.02}  # for one of limited depth
+_GAIN = 1.0  # least gain of another level of depth, nats of log evidence
+_BETTER = 0.05  # least gain of another concentration, nats of log evidence
+_FAR = 0.5  # nats a row below the best, too far for any other concentration
+_STOPS = (0.5, 0.2, 0.8)  # for the generative prior
+_FINE = 0.03  # largest share of the effort for which several concentrations are tried
+_FINALISTS, _CLOSE = 3, 0.3  # compared on more rows, if within these nats a row
 
 _SEARCHED = (
     Candidate("branch", {"leaf": "independent", "leaf_concentration": 0.5}),
@@ -54,16 +54,16 @@ _SEARCHED = (
     Candidate("branch", {}),
     Candidate("leaf", {}),
 )
-"""What chains explore, where sums over all trees do not fit."""
+"""The candidates for chains, if sums over all trees do not fit."""
 
 _LEAST_GAIN, _ERRORS = 0.05, 2.0
 _SMOOTHINGS = (1.0, 4.0, 16.0)
 _N_STARTS, _MAX_ITER, _TOL = 2, 50, 3e-4
-_MOST_STEPS = 1e11  # of choosing: some seconds
+_MOST_STEPS = 1e11  # for choosing a mixture: some seconds
 
 
 class MixtureBeside(NamedTuple):
-    """How a mixture scores beside a cascade on held-out rows."""
+    """Score of a mixture on held-out rows, compared with a cascade."""
 
     n_components: int
     gain: float  # nats a row over the cascade
@@ -71,7 +71,7 @@ class MixtureBeside(NamedTuple):
 
     @property
     def words(self) -> str:
-        """A sentence, if the mixture is better; else nothing."""
+        """A sentence if the mixture is better; otherwise empty."""
         if not (self.gain > _LEAST_GAIN and self.gain > _ERRORS * self.error):
             return ""
         return (
@@ -81,7 +81,7 @@ class MixtureBeside(NamedTuple):
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "MixtureBeside":
-        """Read what ``_asdict()`` wrote."""
+        """Read the result of ``_asdict()``."""
         gain, error = float(record["gain"]), float(record["error"])
         return cls(int(record["n_components"]), gain, error)
 
@@ -89,7 +89,7 @@ class MixtureBeside(NamedTuple):
 def weigh_mixture(
     folds: Sequence[tuple[Table, Table]], of_cascade: Floats, seed: int, n_jobs: int | None
 ) -> MixtureBeside | None:
-    """Return how a mixture scores beside a cascade; None if none can score better by enough.
+    """Return a mixture's score compared with a cascade's; None if no mixture can be clearly better.
 
     Each fold is (learned, held out), and settings are chosen within the first; of_cascade (n_held,)
     float64: log densities of the held-out rows, in the folds' order.
@@ -124,17 +124,17 @@ def weigh_mixture(
 
 
 def _most_log_density(table: Table) -> float:
-    """Return what the log densities of a table's rows add up to, at most; see the module."""
+    """Return the largest possible sum of the log densities of a table's rows; see the module."""
     weights = table.weights
     return float(weights @ (np.log(weights / weights.sum()) - log_cells(table)))
 
 
 class Choice(NamedTuple):
-    """What suits a table, and what it was compared with."""
+    """The chosen cascade, and the candidates."""
 
     candidates: tuple[Candidate, ...]  # the best first
-    readable: Candidate | None  # to show beside the best, where that is no tree to read
-    is_interrupted: bool  # by Ctrl-C or the time limit
+    readable: Candidate | None  # shown if the tree of the best is not readable
+    is_interrupted: bool  # whether by Ctrl-C or the time limit
     is_out_of_time: bool
     nanoseconds_left: float
     mixture: MixtureBeside | None  # None if it was not weighed
@@ -142,21 +142,21 @@ class Choice(NamedTuple):
 
 @dataclass(eq=False)
 class Chooser:
-    """Weighs candidates within an effort; see the module."""
+    """Compares candidates within an effort; see the module."""
 
     table: Table
     effort: str  # one of `EFFORTS`
     memory_limit: float  # bytes
     n_jobs: int | None
-    seed: int  # of folds and chains
-    report: Callable[[str], None]  # takes the name of the stage that is running
+    seed: int  # for folds and chains
+    report: Callable[[str], None]  # called with the name of the current stage
     is_by_evidence: bool = False  # whether evidence alone decides, without held-out rows
     left: float = field(init=False)
     known: dict[tuple[object, ...], Candidate] = field(init=False, default_factory=dict)
-    _ends: dict[str, float] = field(init=False, default_factory=dict)  # of climbs, by leaf
+    _ends: dict[str, float] = field(init=False, default_factory=dict)  # of climbs, by kind of leaf
 
     def choose(self) -> Choice:
-        """Weigh, compare, and return what was found; Ctrl-C ends it once anything is known."""
+        """Compare candidates, and return the choice; Ctrl-C ends it once a candidate is known."""
         self.left = self._all = EFFORTS[self.effort]
         compared, is_interrupted, is_out_of_time = list[Candidate](), False, False
         mixture = None
@@ -186,7 +186,7 @@ class Chooser:
         return sorted(self.known.values(), key=lambda one: -one.log_evidence)
 
     def _weigh_all(self) -> None:
-        """Weigh what can be summed over, from cheap to dear."""
+        """Weigh the candidates that can be summed over, the cheapest first."""
         settings = {"partitions": "levels", "max_depth": 0}
         ones = [self._climb(Candidate("branch", {"leaf": leaf, **settings})) for leaf in _OF_DEPTH]
         for one in ones:
@@ -199,9 +199,9 @@ class Chooser:
                     self._climb_by_process(self._climb(Candidate(model, own)))
 
     def _deepen(self, best: Candidate) -> None:
-        """Weigh trees of one level more than one leaf, and so on while that wins enough."""
+        """Weigh trees of depth 1, 2, .. as long as each level gains enough."""
         n_open = int((self.table.schema.n_levels > 1).sum())
-        is_dependent = best.kind[0] == "dependent"  # of other leaves trees of any depth follow
+        is_dependent = best.kind[0] == "dependent"  # for other leaves, trees of any depth follow
         for depth in range(1, n_open + is_dependent):
             deeper = self._climb(best.changed(max_depth=depth))
             if deeper is None and is_dependent and depth <= 3:
@@ -212,12 +212,12 @@ class Chooser:
         self._climb_by_process(best)
 
     def _climb_by_process(self, found: Candidate | None) -> None:
-        """Weigh what was found with the generative prior."""
+        """Weigh the best so far with the generative prior."""
         if found is not None and found.settings.get("max_depth", 1) != 0:
             self._climb(found.changed(prior="generative", stop=_STOPS[0]))
 
     def _climb(self, candidate: Candidate) -> Candidate | None:
-        """Return it with the leaf concentration, or `stop`, of most evidence; None if too dear."""
+        """Return the candidate at its best leaf concentration or `stop`; None if too expensive."""
         name, usual = "leaf_concentration", 1.0
         if candidate.kind[0] == "uniform":
             name, usual = "concentration", 2.0
@@ -245,22 +245,22 @@ class Chooser:
         return best
 
     def _say(self, what: str) -> None:
-        """Report what is being done, and how long it may still take: most tables need far less."""
+        """Report the stage, and how long it may take: most tables need far less."""
         self.report(f"{what} cascades, at most about {ceil(self.left * 1e-9)} s left")
 
     def _better(self, best: Candidate, other: Candidate, gain: float) -> Candidate | None:
-        """Return another candidate if it has more evidence by so much; None if not."""
+        """Return another candidate if its evidence is larger by a margin; otherwise None."""
         found = self._weigh(other)
         is_better = found is not None and found.log_evidence >= best.log_evidence + gain
         return found if is_better else None
 
     def _is_far(self, one: Candidate) -> bool:
-        """Whether a candidate has so little evidence that no other concentration will do."""
+        """Whether a candidate's evidence is too low for any other concentration to help."""
         most = max(other.log_evidence for other in self.known.values())
         return most - one.log_evidence > _FAR * self.table.total_weight
 
     def _weigh(self, candidate: Candidate) -> Candidate | None:
-        """Return it with its evidence; None if it takes too much of what is left."""
+        """Return a candidate with its evidence; None if it takes too much of the effort."""
         if candidate.key in self.known:
             return self.known[candidate.key]
         expected = candidate.nanoseconds(self.table, self.memory_limit)
@@ -269,7 +269,7 @@ class Chooser:
         allowed = min(of_one * self._all, _OF_SUMS * self._all - spent)
         if self.known and expected > allowed:
             return None
-        if self.known:  # from now on there is something to keep
+        if self.known:  # from now on there is a result to keep
             check_time()
             self._say("trying")
         self.left -= expected
@@ -287,7 +287,7 @@ class Chooser:
         return self.known[candidate.key]
 
     def _compare(self, held_out: HeldOut) -> tuple[list[Candidate], HeldOut]:
-        """Return candidates by scores on held-out rows, none if evidence decides; and the rows."""
+        """Return candidates scored on held-out rows, none if evidence decides; and these rows."""
         summed = self._summed
         kinds = {(one.model, *one.kind) for one in summed if not one.is_shallow}
         searched = [one for one in _SEARCHED if (one.model, *one.kind) not in kinds]
@@ -313,7 +313,7 @@ class Chooser:
         return found, held_out
 
     def _mixture_beside(self, best: Candidate, held_out: HeldOut) -> MixtureBeside | None:
-        """Return how a mixture scores on the rows that chose the best; None if none can beat it."""
+        """Return a mixture's score on the rows that chose the best; None if no mixture can win."""
         if best.held_out != best.held_out:
             held_out = held_out.affordable([best], _OF_HELD * self._all / 2)
             (best, *_) = self._scored(held_out, [best], 0)
@@ -336,6 +336,6 @@ class Chooser:
 
 
 def _with(first: list[Candidate], others: list[Candidate]) -> list[Candidate]:
-    """Return candidates, and those of others that are not among them."""
+    """Return candidates, followed by the others that are not among them."""
     keys = {one.key for one in first}
     return [*first, *(one for one in others if one.key not in keys)]

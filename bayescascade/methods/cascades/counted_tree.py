@@ -1,26 +1,25 @@
-"""A tree with the weights of its nodes, as a user reads it, and credible intervals of the density.
+"""A tree with the weights of its nodes, and credible intervals of the density.
 
-`CountedTree` is what is kept of a draw, and saved, without the data.
+`CountedTree` is the stored form of a draw, also in files, without the data.
 
 Given a tree, the posterior of its probabilities is known: with leaf counts ``n_l``, the leaves of
 Model I follow one Dirichlet of parameters ``n_l + alpha``; in Model II the branches of every node
-do, with ``n_c + alpha``; and in an independent leaf the levels left of every column, with
-``n_jc + leaf_concentration``. Probabilities are drawn from it, for trees as often as these were
-drawn, and an interval's ends are quantiles of the densities that a row then has.
+do, with ``n_c + alpha``; and in an independent leaf the remaining levels of each column, with
+``n_jc + leaf_concentration``. Probabilities are drawn from these, for each tree in proportion to
+its share of the draws. An interval's ends are quantiles of the resulting densities of a row.
 
-The `N_DRAWS` draws come of a generator with a seed of its own, so that equal questions get equal
-answers, whichever rows are asked together. The posterior probability below an end of the interval
-that should be ``q`` has a Monte Carlo standard error of ``sqrt(q (1 - q) / N_DRAWS)``: 0.0025 for
-the ends of a 95 % interval.
+The `N_DRAWS` draws use a fixed seed, so the same row gets the same interval in every call, whatever
+the other rows are. The posterior probability below an end of the interval that should be ``q`` has
+a Monte Carlo standard error of ``sqrt(q (1 - q) / N_DRAWS)``: 0.0025 for the ends of a 95 %
+interval.
 
-A split of ``n`` rows and volume ``v`` into branches of ``n_c`` and ``v_c`` wins, where leaves are
-uniform, in nats by which the rows become more probable ::
+A split of ``n`` rows and volume ``v`` into branches of ``n_c`` and ``v_c`` gains, if leaves are
+uniform, in nats of log likelihood ::
 
     sum over branches of n_c ln((n_c / n) / (v_c / v)),
 
-which is never negative. Of other leaves, the log marginal likelihoods of what is inside take the
-place of ``-n_c ln v_c`` and ``-n ln v``: a split into leaves of several columns that are hardly
-different may lose.
+which is never negative. For other leaves, the log marginal likelihoods of the rows inside replace
+``-n_c ln v_c`` and ``-n ln v``. Then the gain may be negative, if the leaves hardly differ.
 """
 
 import math
@@ -77,7 +76,7 @@ class CountedTree:
         return float(self.counts[0])
 
     def to_record(self) -> dict[str, Any]:
-        """Return the tree and the weights of its leaves, from which those above follow."""
+        """Return the tree and the weights of its leaves; those of inner nodes follow."""
         record = {**self.tree.to_flat(), "leaf_counts": self.counts[self.tree.leaves].tolist()}
         if self.level_counts is not None:
             record["level_counts"] = self.level_counts.tolist()
@@ -89,7 +88,7 @@ class CountedTree:
     def from_record(
         cls, record: Mapping[str, Any], schema: Schema, leaf: str = "uniform"
     ) -> "CountedTree":
-        """Rebuild from what `to_record` returned, with the counts of levels that `leaf` needs."""
+        """Rebuild from a result of `to_record`, with the counts of levels that `leaf` needs."""
         tree = Tree.from_flat(record)
         problem = next(tree.problems(schema), None)
         if problem is not None:
@@ -113,7 +112,7 @@ class CountedTree:
 
 
 def _read_level_counts(told: Any, tree: Tree, counts: Floats, schema: Schema) -> Floats:
-    """Return the counts of levels in a tree's leaves, checked; `told` may be anything."""
+    """Return the counts of levels in a tree's leaves, checked; `told` may be any value."""
     level_counts = np.array(told, np.float64)
     left = levels_left(schema, leaf_boxes(schema, tree))
     if level_counts.shape != left.shape:
@@ -134,13 +133,13 @@ def _read_level_counts(told: Any, tree: Tree, counts: Floats, schema: Schema) ->
 
 
 def _read_pair_counts(told: Any, tree: Tree, counts: Floats, schema: Schema) -> Floats:
-    """Return the counts of pairs of levels in a tree's leaves, checked; `told` may be anything."""
+    """Return the counts of pairs of levels in a tree's leaves, checked; `told` may be any value."""
     n_levels = int(schema.n_levels.sum())
     shape = (tree.n_leaves, n_levels * (n_levels + 1) // 2)
     if isinstance(told, Mapping):
         unpacked = Unpacked({"counts of pairs": told}).numbers("counts of pairs", math.prod(shape))
         given = unpacked.reshape(shape).astype(np.float64)
-    else:  # of older versions
+    else:  # written by older versions
         given = np.array(told, np.float64)
     if given.shape != shape:
         raise ModelFileError(
@@ -156,7 +155,7 @@ def _read_pair_counts(told: Any, tree: Tree, counts: Floats, schema: Schema) -> 
 
 
 def check_pair_sums(schema: Schema, pairs: Floats) -> None:
-    """Raise ModelFileError unless (n, L, L) counts of pairs sum up to those of levels alone."""
+    """Raise ModelFileError unless (n, L, L) counts of pairs add up to the counts of levels."""
     with np.errstate(over="ignore"):
         sums = np.add.reduceat(pairs, level_starts(schema)[:-1], axis=2)
     expected = np.diagonal(pairs, axis1=1, axis2=2)[:, :, np.newaxis]
@@ -170,7 +169,7 @@ def lower_of_pairs(pairs: Floats) -> Floats:
 
 
 def pairs_of_lower(lower: Floats, n_levels: int) -> Floats:
-    """Return the symmetric counts whose lower triangles are given."""
+    """Return the symmetric counts with these lower triangles."""
     places = np.tril_indices(n_levels)
     pairs = np.zeros((len(lower), n_levels, n_levels))
     pairs[:, *places] = pairs[:, *places[::-1]] = lower
@@ -184,7 +183,7 @@ def readable_tree(
     is_empirical: bool,
     made: dict[Any, Any] | None = None,
 ) -> LearnedDensityTree:
-    """Return a tree with probabilities, or shares of rows; `made` is what equal leaves share."""
+    """Return a tree with probabilities, or shares of rows; equal leaves share objects by `made`."""
     tree, counts = counted.tree, counted.counts
     if is_empirical:
         probabilities, a = empirical_probabilities(tree, counts), 0.0
@@ -203,10 +202,10 @@ def readable_tree(
 def log_inside_leaves(
     schema: Schema, counted: CountedTree, readable: LearnedDensityTree, model: CascadeModel
 ) -> Floats:
-    """Return the log likelihood, nats, of where rows are inside their leaves, (n_nodes,)."""
+    """Return the log likelihood, nats, of the rows' positions inside their leaves, (n_nodes,)."""
     if not isinstance(readable, DependentTree):
         return _log_inside(schema, counted, readable.log_volumes, model.leaf_concentration)
-    log_inside = np.zeros(counted.tree.n_nodes)  # of inner nodes, it would take long
+    log_inside = np.zeros(counted.tree.n_nodes)  # for inner nodes it would take long
     log_inside[counted.tree.leaves] = [leaf.log_evidence for leaf in readable.inside]
     return log_inside
 
@@ -248,7 +247,7 @@ def _drawn_scores(
         if not times:
             continue
         tree, counts, parameters = counted.tree, counted.counts, None
-        if counted.level_counts is not None:  # of Dirichlet distributions; 0 for levels not left
+        if counted.level_counts is not None:  # Dirichlet parameters; 0 for excluded levels
             left = levels_left(schema, leaf_boxes(schema, tree))
             parameters = np.where(left, counted.level_counts + model.leaf_concentration, 0.0)
         boxes = LearnedDensityTree(schema, tree, counts, np.ones(tree.n_nodes))
@@ -281,7 +280,7 @@ def _draw_log_levels(rng: np.random.Generator, schema: Schema, parameters: Float
 
 
 def _draw_log_gammas(rng: np.random.Generator, shapes: Floats, n: int) -> Floats:
-    """Draw logarithms of gamma variates, (n, n_shapes) float64; small ones would be 0."""
+    """Draw logarithms of gamma variates, (n, n_shapes) float64; small variates would underflow."""
     size = (n, shapes.shape[0])
     drawn: Floats = np.log(rng.standard_gamma(shapes + 1, size))
     drawn -= rng.standard_exponential(size) / shapes
@@ -291,7 +290,7 @@ def _draw_log_gammas(rng: np.random.Generator, shapes: Floats, n: int) -> Floats
 def split_shares(
     schema: Schema, counted: CountedTree, log_volumes: Floats, leaf_concentration: float
 ) -> Floats:
-    """Return each column's share of what all splits win, (p,) float64; 0 of no splits."""
+    """Return each column's share of the gain of all splits, (p,) float64; 0 without splits."""
     tree, counts = counted.tree, counted.counts
     inside = _log_inside(schema, counted, log_volumes, leaf_concentration)
     worth = xlogy(counts, counts) + inside
@@ -304,7 +303,7 @@ def split_shares(
 def _log_inside(
     schema: Schema, counted: CountedTree, log_volumes: Floats, concentration: float
 ) -> Floats:
-    """Return the log likelihood of every node's rows as a leaf, given that they are there."""
+    """Return the log likelihood of each node's rows inside it, if it were a leaf."""
     boxes = counted.tree.boxes(root_box(schema))
     if counted.pair_counts is not None:
         pairs = zip(boxes, counted.tree.summed(counted.pair_counts), strict=True)

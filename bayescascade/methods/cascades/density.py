@@ -1,11 +1,11 @@
-"""A density tree: a cascade with what its leaves hold, and everything a user asks of it.
+"""A density tree: a cascade with the contents of its leaves, as users work with it.
 
-It needs no data: counts of its nodes, probabilities and the schema are all there is to print it,
-score rows (missing cells integrated out), draw rows, condition on evidence and save it.
-Inside a uniform leaf of probability ``p`` and volume ``v`` the density is ``p / v``: per cell of
-nominal and ordinal columns, per unit of continuous ones. Inside an independent leaf each column has
-its own probabilities ``q`` of the levels that are left, of widths ``w``; the density of a row is
-``p`` times the product of ``q / w`` over its levels, and ``p / v`` the average over the leaf.
+It needs no data: the counts of its nodes, probabilities and the schema suffice to print it, score
+rows (missing cells are integrated out), draw rows, condition on evidence and save it. Inside a
+uniform leaf of probability ``p`` and volume ``v`` the density is ``p / v``: per cell of nominal and
+ordinal columns, per unit of continuous ones. Inside an independent leaf each column has its own
+probabilities ``q`` of its remaining levels, which have widths ``w``; the density of a row is ``p``
+times the product of ``q / w`` over its levels, and ``p / v`` the average over the leaf.
 """
 
 from collections.abc import Iterator, Mapping
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-_MOSTLY = "mostly "  # what stands out inside a leaf, below it
+_MOSTLY = "mostly "  # prefix of the line of standouts below a leaf
 _WON = "the gain in log likelihood"
-_MOST_TOLD = 3  # levels that stand out, in an explanation
+_MOST_TOLD = 3  # standouts in an explanation
 
 _READ = (
     "Read it from the top. Each line is a group of rows. The indented lines below it divide the "
@@ -88,7 +88,7 @@ class LearnedDensityTree(DensityParts):
     condition_numbers: Mapping[int, str] = field(default_factory=dict, kw_only=True)
     level_probabilities: Floats | None = None
 
-    most_lines: ClassVar[int] = 2  # of what stands out inside a leaf
+    most_lines: ClassVar[int] = 2  # for the standouts of a leaf
 
     # -- boxes and shares --------------------------------------------------------------------------
 
@@ -177,7 +177,7 @@ class LearnedDensityTree(DensityParts):
 
     @cached_property
     def level_starts(self) -> Integers:
-        """Where the levels of each column begin among those of all, (p + 1,) int64."""
+        """Where the levels of each column begin among all levels, (p + 1,) int64."""
         return level_starts(self.schema)
 
     def branch_codes(self, node: int) -> tuple[int, ...]:
@@ -240,7 +240,7 @@ class LearnedDensityTree(DensityParts):
         return ("mostly: levels more common than if spread evenly, and their probability",)
 
     def _table(self, columns: list[Numbers]) -> Page:
-        """Return the tree; under an independent leaf are the levels that stand out inside it."""
+        """Return the tree; the standouts of an independent leaf are listed under it."""
         nodes = range(self.tree.n_nodes)
         inside = [
             Pieces(
@@ -284,7 +284,7 @@ class LearnedDensityTree(DensityParts):
         return told
 
     def _inside_words(self, leaf: int) -> list[str]:
-        """Return what there is to say of the inside of a leaf, the most telling first."""
+        """Return facts about the inside of a leaf, the most important first."""
         return [one.words(self.schema) for one in self.standouts(leaf)]
 
     def _leaf_words(self, leaf: int, codes: Codes) -> str:
@@ -308,7 +308,7 @@ class LearnedDensityTree(DensityParts):
         return words
 
     def _log_density_told(self, leaf: int, codes: Codes) -> tuple[float, bool]:
-        """Return which log density to tell of a row, and whether it is the leaf's average."""
+        """Return the log density to report for a row, and whether it is the leaf's average."""
         del codes
         return float(self.log_densities[leaf]), self.level_probabilities is not None
 
@@ -336,7 +336,7 @@ class LearnedDensityTree(DensityParts):
         log_probabilities : (n_nodes,) float64
             Log probabilities of the leaves. Those of inner nodes have no effect.
         log_level_probabilities : (n_leaves, L) float64 or None
-            Logs in place of `level_probabilities`; None if these are None.
+            Logs that replace those of `level_probabilities`; None if these are None.
         """
         from bayescascade.base.jit import sparing
         from bayescascade.methods.cascades.kernels.sweep import score_rows
@@ -410,10 +410,10 @@ class LearnedDensityTree(DensityParts):
 
         Inner nodes are ``{"feature": name, "branches": [{"levels": [...], "child": {...}}, ...]}``
         (continuous: ``"interval": [low, high]`` for ``levels``; a missing level is None, or
-        ``"missing": True`` beside an interval), leaves
-        ``{"count": n, "volume": v, "probability": p, "density": p / v}``. A volume beyond the
-        largest float, 1.8e308, is infinite. Independent leaves also have every level left of every
-        column: ``"levels": {name: [{"levels": [level], "probability": q}, ...], ...}``.
+        ``"missing": True`` in addition to an interval), leaves ``{"count": n, "volume": v,
+        "probability": p, "density": p / v}``. A volume beyond the largest float, 1.8e308, is
+        infinite. Independent leaves also have each remaining level of each column: ``"levels":
+        {name: [{"levels": [level], "probability": q}, ...], ...}``.
         """
         children = self.tree.children(node)
         if not children:

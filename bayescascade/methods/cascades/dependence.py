@@ -1,30 +1,33 @@
-"""Leaves whose columns depend on each other: an average over all trees of dependences.
+"""Leaves with dependent columns: an average over all trees of dependences.
 
 Inside such a leaf each column depends on at most one other, in any of the ``k^(k-2)`` ways to
-connect its ``k`` columns by a tree, each as probable before seeing rows. With ``a`` =
-`leaf_concentration` rows imagined in the leaf, spread evenly over the levels left of a column, and
-over the ``m_u m_v`` pairs of levels of two (the BDeu prior), the rows' counts ``n`` give ::
+connect its ``k`` columns by a tree, with equal prior probability. The prior has ``a`` =
+`leaf_concentration` pseudo-rows in the leaf, spread evenly over the ``m_u`` remaining levels of a
+column, and over the ``m_u m_v`` pairs of levels of two columns (the BDeu prior). With the rows'
+counts ``n`` ::
 
     M_u  = G(a) / G(a + n)  prod_c   G(n_c  + a / m_u)       / G(a / m_u)        a column
     M_uv = G(a) / G(a + n)  prod_c,d G(n_cd + a / (m_u m_v)) / G(a / (m_u m_v))  a pair
     W_uv = M_uv / (M_u M_v)
 
-and, as every tree's likelihood is a product over its edges, the matrix-tree theorem sums them all::
+The likelihood of a tree is a product over its edges, so the matrix-tree theorem sums over all
+trees::
 
     likelihood = prod_u M_u  det Q(W) / k^(k-2)  prod_rows,j 1 / w_jc
 
 with Q the Laplacian of the weighted graph without one row and column, and ``w_jc`` the widths of
-levels, over which the density is even. Conjugacy makes a row's predictive density the ratio of two
-such likelihoods, in which ``W_uv`` is multiplied by the ratio of the pair's posterior mean to its
-columns'. A column with a single level left has one cell: it drops out. One such leaf over a whole
-table is the Bayesian average over Chow-Liu trees.
+levels, over which the density is uniform. Conjugacy makes a row's predictive density the ratio of
+two such likelihoods, in which ``W_uv`` is multiplied by the ratio of the pair's posterior mean to
+its columns'. A column with a single remaining level has no effect. One such leaf over a whole table
+is the Bayesian average over Chow-Liu trees.
 
 M. Meila and T. Jaakkola, Tractable Bayesian learning of tree belief networks, Statistics and
 Computing 16 (2006), section 4; M. Meila and M. I. Jordan, Learning with mixtures of trees, JMLR 1
-(2000). A departure: no determinant is taken of the Laplacian, whose diagonal would swallow the
-small weights. Eliminating a column as an electrician does, its star of conductances replaced by the
-mesh ``w_ui w_uj / sum_i w_ui`` between its neighbors, gives the same product of pivots from sums of
-positive numbers alone, and in logs, as weights differ by factors of ``exp(n)``.
+(2000). A departure: no determinant of the Laplacian is computed, because small weights would be
+lost in the rounding of its diagonal. Instead columns are eliminated as in a network of
+conductances: the star of a column is replaced by the mesh ``w_ui w_uj / sum_i w_ui`` between its
+neighbors. This gives the same product of pivots by sums of positive numbers alone, and it works in
+logs, which are necessary because weights differ by factors of ``exp(n)``.
 """
 
 from collections.abc import Callable, Sequence
@@ -48,18 +51,18 @@ from bayescascade.report.numbers import probability_text
 
 Integers = NDArray[np.integer]
 
-_MOST_FALSE = 0.05  # of leaves whose columns are all independent, that show any pair as joined
-_MOST_CELLS = 1 << 16  # that a row may be in, or that evidence may leave of a leaf
+_MOST_FALSE = 0.05  # share of leaves with independent columns that show any pair as joined
+_MOST_CELLS = 1 << 16  # for a row with missing cells, or for a leaf given evidence
 
 
 class JoinedPair(NamedTuple):
-    """Two columns that are joined inside a leaf, and the levels that go together most."""
+    """Two columns that are joined inside a leaf, and their most associated levels."""
 
     columns: tuple[int, int]
     codes: tuple[int, int]
-    probability: float  # that the columns are joined
+    probability: float  # probability that the columns are joined
     together: float  # probability of the two levels inside the leaf
-    apart: float  # what that would be if the columns were independent
+    apart: float  # the same probability if the columns were independent
 
     def levels(self, schema: Schema) -> list[str]:
         """Return the two levels in words."""
@@ -73,18 +76,18 @@ class JoinedPair(NamedTuple):
 
 
 class DependentLeaf:
-    """The rows of one box, its columns connected by a tree that is averaged over.
+    """The rows of one box; its columns are connected by a tree, averaged over all trees.
 
     box (p,) uint64: blocks, as in `Tree.boxes`; counts (L, L) float64 >= 0: `pair_counts` of the
-    rows in the box; leaf_concentration > 0: how many rows the prior is worth.
+    rows in the box; leaf_concentration > 0: number of pseudo-rows of the prior.
 
-    columns (k,) int64: those with two or more levels left; log_weights (k, k) float64: ``ln W``,
-    nats, by how much two columns' joint distribution explains the rows better than one for each, 0
-    on the diagonal; log_evidence: log of the rows' marginal likelihood, nats, 0 without rows;
+    columns (k,) int64: those with two or more remaining levels; log_weights (k, k) float64: ``ln
+    W``, nats, the log Bayes factor of two columns' joint distribution against independence, 0 on
+    the diagonal; log_evidence: log of the rows' marginal likelihood, nats, 0 without rows;
     level_probabilities (L,) float64: the posterior mean of every level, the same in all trees.
     """
 
-    mass = 1.0  # of a leaf given evidence, how much that has left
+    mass = 1.0  # for a leaf given evidence, the share that remains
 
     def __init__(
         self, schema: Schema, box: NDArray[np.uint64], counts: Floats, leaf_concentration: float
@@ -110,12 +113,12 @@ class DependentLeaf:
         return scores
 
     def places_of(self, codes: Integers) -> tuple[Integers, Floats]:
-        """Return where the levels of (p, n) rows are among those of all columns, and log widths."""
+        """Return the positions of (p, n) rows' levels among all levels, and their log widths."""
         places = codes + self._starts[:-1, np.newaxis]
         return places, self._log_widths[places].sum(axis=0)
 
     def _run(self, codes: Integers) -> tuple[float, Floats, Floats]:
-        """Return the log evidence, rows' log densities, both but for widths, and half of ln W."""
+        """Return the log evidence and rows' log densities, without widths, and half of ln W."""
         (p, n), log_evidence, k = codes.shape, np.empty(1), self.columns.size
         rows, scores = np.ascontiguousarray(codes.T, np.int32), np.empty(n)
         work = new_dependence_workspace(self._concentration, p)
@@ -127,9 +130,9 @@ class DependentLeaf:
         return float(log_evidence[0]), scores, np.tril(work.logs[:k, :k], -1)
 
     def sample_codes(self, n: int, rng: np.random.Generator) -> Codes:
-        """Draw (p, n) codes: for each row a tree of the columns, and the row from that."""
+        """Draw (p, n) codes: for each row a tree of the columns, and the row given the tree."""
         codes = np.empty((self._starts.size - 1, n), np.int32)
-        for j in range(codes.shape[0]):  # of columns that are not left only one level is
+        for j in range(codes.shape[0]):  # other columns have a single remaining level
             codes[j] = np.argmax(self._levels[self._starts[j] : self._starts[j + 1]])
         stages = _eliminate(self.log_weights)
         for row in range(n if self.columns.size else 0):
@@ -145,13 +148,14 @@ class DependentLeaf:
 
     @cached_property
     def strongest_pairs(self) -> list[JoinedPair]:
-        """The pairs of columns joined by the rows, those of largest mutual information first.
+        """The pairs of columns that the rows join, the largest mutual information first.
 
-        A tree has edges whatever the rows say. So a pair has to be joined in half of the trees or
-        more, and its own Bayes factor ``W_uv`` against independence has to be 20 times the number
-        of pairs. Of independent columns ``W`` has the mean 1, as ``M_uv`` sums to one over tables
-        as ``M_u M_v`` does. By Markov's inequality and the sum over pairs, at most one in 20 such
-        leaves then shows any pair, averaged over the prior. None given evidence.
+        Every tree has edges, whatever the rows are. So a pair must be joined in at least half of
+        the trees, and its Bayes factor ``W_uv`` against independence must be at least 20 times the
+        number of pairs. For independent columns ``W`` has the mean 1, because both ``M_uv`` and
+        ``M_u M_v`` sum to one over all tables. By Markov's inequality and the sum over pairs, at
+        most one in 20 such leaves then shows any pair, averaged over the prior. Given evidence
+        there are no pairs.
         """
         found, joined = [], edge_probabilities(self.log_weights)
         n_pairs = max(1, joined.shape[0] * (joined.shape[0] - 1) // 2)
@@ -168,7 +172,7 @@ class DependentLeaf:
         return [pair for _, pair in sorted(found, key=lambda item: -item[0])]
 
     def given(self, codes: Sequence[Sequence[int]]) -> "GivenLeaf":
-        """Return the leaf given the codes left of each column, of at most 65,536 cells."""
+        """Return the leaf given the remaining codes of each column; at most 65,536 cells."""
         n_cells = float(np.prod([len(own) for own in codes], dtype=float))
         if n_cells > _MOST_CELLS:
             raise DataError(
@@ -179,9 +183,9 @@ class DependentLeaf:
 
 
 class GivenLeaf:
-    """A dependent leaf of whose (p, n) cells only some are left, which are listed one by one."""
+    """A dependent leaf restricted to some cells, which are listed one by one, (p, n)."""
 
-    strongest_pairs: Sequence[JoinedPair] = ()  # what is left is no average over trees
+    strongest_pairs: Sequence[JoinedPair] = ()  # the restricted leaf is not an average over trees
 
     def __init__(self, whole: DependentLeaf, cells: Codes) -> None:
         self._whole, self._cells = whole, cells
@@ -194,12 +198,12 @@ class GivenLeaf:
         self.level_probabilities = np.bincount(places.ravel(), weights, n_levels)
 
     def score_codes(self, codes: Integers) -> Floats:
-        """Return the log predictive density, nats, of (p, n) coded rows of its cells, (n,)."""
+        """Return the log predictive density, nats, of (p, n) coded rows in its cells, (n,)."""
         scores: Floats = self._whole.score_codes(codes) - np.log(self.mass)
         return scores
 
     def sample_codes(self, n: int, rng: np.random.Generator) -> Codes:
-        """Draw (p, n) codes, each a cell that is left."""
+        """Draw (p, n) codes from the remaining cells."""
         return rng.choice(self._cells, n, p=self._masses / self.mass, axis=1)
 
     def given(self, codes: Sequence[Sequence[int]]) -> "GivenLeaf":
@@ -208,7 +212,7 @@ class GivenLeaf:
 
 
 def pair_counts(schema: Schema, table: TableArrays, boxes: NDArray[np.uint64]) -> Floats:
-    """Return weights of pairs of levels in boxes (n, p), (n, L, L), levels' own on the diagonal."""
+    """Return weights of pairs of levels in boxes (n, p): (n, L, L), levels on the diagonal."""
     places = table.codes + table.offsets[:-1, np.newaxis]
     left = levels_left(schema, boxes)
     rows = [np.flatnonzero(own[places].all(axis=0)) for own in left]
@@ -216,13 +220,13 @@ def pair_counts(schema: Schema, table: TableArrays, boxes: NDArray[np.uint64]) -
     counts = np.zeros((*left.shape, left.shape[1]))
     work = new_dependence_workspace(1.0, boxes.shape[1])
     with sparing(edges[-1] * boxes.shape[1] ** 2):
-        every = table.n_levels + 1  # column, those of a single level, too
+        every = table.n_levels + 1  # column, including columns of a single level
         count_pairs(table, work, every, np.concatenate(rows), edges, counts)
     return counts + np.tril(counts, -1).swapaxes(1, 2)
 
 
 def integrate_missing(score: Callable[[Codes], Floats], schema: Schema, codes: Codes) -> Floats:
-    """Return log densities of (p, n) rows, missing cells, -1, filled in by up to 65,536 ways."""
+    """Return log densities of (p, n) rows; missing cells, -1, have up to 65,536 completions."""
     is_missing = codes < 0
     n_ways = np.where(is_missing, schema.n_levels[:, np.newaxis].astype(float), 1.0).prod(axis=0)
     if n_ways.max(initial=0) > _MOST_CELLS:
@@ -248,10 +252,11 @@ def integrate_missing(score: Callable[[Codes], Floats], schema: Schema, codes: C
 def edge_probabilities(log_weights: Floats) -> Floats:
     """Return the probability of each edge in a tree drawn in proportion to its edges' weights.
 
-    Both are (k, k) float64 and symmetric; the diagonal of the log weights is not read. That is the
-    derivative of the log of the sum over all trees by the edge's log weight, taken backward through
-    the elimination: ``W_uv`` times the resistance between u and v, without the differences of
-    entries of an inverse that a strong edge between weakly connected columns would drown in.
+    Both are (k, k) float64 and symmetric; the diagonal of the log weights is not read. This is the
+    derivative of the log of the sum over all trees by the edge's log weight, computed backward
+    through the elimination. It is ``W_uv`` times the resistance between u and v, but without
+    differences of entries of an inverse, which would cancel for a strong edge between weakly
+    connected columns.
     """
     edges = np.zeros(log_weights.shape)
     for last, (log_shares, kept) in enumerate(reversed(_eliminate(log_weights)), start=1):
@@ -264,10 +269,10 @@ def edge_probabilities(log_weights: Floats) -> Floats:
 
 
 def _eliminate(log_weights: Floats) -> list[tuple[Floats, Floats]]:
-    """Return how each vertex was eliminated, the last first, when m others were left.
+    """Return the elimination of each vertex with m others remaining, the last one first.
 
-    That is the logs of its edges' shares of its star, (m,), and the probability that an edge
-    between others, of a tree without it, was there before, and is no path through it, (m, m).
+    These are the logs of its edges' shares of its star, (m,), and the probability that an edge
+    between two others, in a tree without it, is an original edge and not a path through it, (m, m).
     """
     stages, logs = [], log_weights
     for last in range(log_weights.shape[0] - 1, 0, -1):
@@ -279,7 +284,7 @@ def _eliminate(log_weights: Floats) -> list[tuple[Floats, Floats]]:
 
 
 def _draw_tree(stages: Sequence[tuple[Floats, Floats]], rng: np.random.Generator) -> Floats:
-    """Draw a tree in proportion to its weight, (k, k), by putting vertices back one by one."""
+    """Draw a tree in proportion to its weight, (k, k), by adding the vertices back one by one."""
     edges = np.zeros((len(stages) + 1, len(stages) + 1))
     for last, (log_shares, kept) in enumerate(reversed(stages), start=1):
         edges[:last, :last] *= rng.random(kept.shape) < kept

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-_MOST_STANDOUTS, _MOST_PAIRS = 4, 4  # named for a leaf
-_MOST_PANELS = 12  # of a picture
+_MOST_STANDOUTS, _MOST_PAIRS = 4, 4  # most words for a leaf
+_MOST_PANELS = 12  # in a picture
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,12 +49,12 @@ class DependentTree(LearnedDensityTree):
         a: float,
         made: dict[Any, DependentLeaf],
     ) -> "DependentTree":
-        """Build from nodes' counts and shares and leaves' `pair_counts`; `made` are used again."""
+        """Build from nodes' counts and shares and leaves' `pair_counts`; `made` is a cache."""
         inside = []
         for box, own in zip(leaf_boxes(schema, tree), pairs, strict=True):
             key = (box.tobytes(), sha256(own).digest())
             if key not in made:
-                made[key] = DependentLeaf(schema, box, own.copy(), a)  # of one leaf, not of all
+                made[key] = DependentLeaf(schema, box, own.copy(), a)  # not a view of all
             inside.append(made[key])
         levels = np.array([leaf.level_probabilities for leaf in inside])
         return cls(schema, tree, counts, shares, level_probabilities=levels, inside=inside)
@@ -66,9 +66,10 @@ class DependentTree(LearnedDensityTree):
     def plot_joined(self, ax: "Axes | None" = None) -> "Axes":
         """Draw which columns are joined in each leaf, on `ax` or a new figure, and return the axes.
 
-        A panel is a leaf, those of most rows first; an arc is a pair of columns of `pairs`: the
-        wider, the more probable it is that they are joined. Leaves without such pairs are left out,
-        and all beyond the twelfth leaf. Raises DataError if no two columns are joined in any leaf.
+        Each panel is a leaf, the largest first. Each arc is a pair of columns from `pairs`; a wider
+        arc means that they are joined with a higher probability. Leaves without such pairs are
+        omitted, and all after the twelfth leaf. Raises DataError if no two columns are joined in
+        any leaf.
         """
         leaves = [leaf for leaf in self.tree.leaves.tolist() if self.pairs(leaf)]
         if not leaves:
@@ -87,7 +88,7 @@ class DependentTree(LearnedDensityTree):
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What else a reader of the table has to know."""
+        """Further explanations of the table."""
         if not any(self.pairs(leaf) for leaf in self.tree.leaves.tolist()):
             return super().key
         with_ = (

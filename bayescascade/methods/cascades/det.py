@@ -1,23 +1,21 @@
-"""The density estimation tree of Ram and Gray (KDD 2011), to compare with and to start chains from.
+"""The density estimation tree of Ram and Gray (KDD 2011), for comparison and as a start for chains.
 
-It is grown greedily by squared error and pruned at its weakest links: `greedy` has both, and the
-formulas.
+It is grown greedily by squared error and pruned at its weakest links, see `greedy`.
 
-*Departures.* Volumes are those of this package, numbers of cells times widths of bins, as in Goh
-(2018), section 3.3. Columns that are not ordered are split in any two sets of levels.
+*Departures.* Volumes are numbers of cells times widths of bins, as elsewhere in this package, and
+in Goh (2018), section 3.3. Nominal columns are split into any two sets of levels.
 
-*Choice.* The complexity is the one that predicts best in folds: on each fold's other rows a tree is
-grown and pruned to every complexity of interest, and the rows of the fold are scored. The paper's
-own criterion there, an estimate of the integrated squared error, is ``choose_by="squared_error"``
-and takes fewer leaves than predict best; log likelihood decides unless it is asked for, as it is
-what densities are compared by here. Goh (2018), section 3.3, tries least sizes {0, 3, 5} of a leaf
-and largest {10, n / 2, n}, and reports the best; here they are 0 and 10. Larger ones end the growth
-early, but the pruning can end it anywhere, and on none of this package's tables did a least size of
-3 or 5 predict better.
+*Choice.* The complexity is chosen by cross-validation: for each fold, a tree is grown on the other
+rows and pruned to each relevant complexity, and the rows of the fold are scored. The default score
+is the log likelihood, because densities are compared by it here. The paper's score, an estimate of
+the integrated squared error, is ``choose_by="squared_error"``; it chooses fewer leaves than predict
+best. Goh (2018), section 3.3, tries minimum leaf sizes {0, 3, 5} and maximum sizes {10, n / 2, n},
+and reports the best; here they are 0 and 10. Larger ones only end the growth early, which pruning
+can do at any node. A minimum size of 3 or 5 did not predict better on any table of this package.
 
 The paper's density of a leaf, ``n_l / (n v_l)``, is 0 on an empty leaf, and one row there makes a
-log likelihood of -inf. What is reported, and scored in the folds, is the leaf cascade's posterior
-mean for the same tree, ``(n_l + alpha) / (n + K alpha) / v_l``, unless the paper's is asked for.
+log likelihood of -inf. By default, results and folds use the leaf cascade's posterior mean for the
+same tree instead, ``(n_l + alpha) / (n + K alpha) / v_l``.
 """
 
 from collections.abc import Callable, Mapping
@@ -45,7 +43,7 @@ from bayescascade.model.baseline import Baseline
 from bayescascade.model.search import Seed
 from bayescascade.report.page import Page
 
-_QUICK = 1.0  # seconds that a greedy tree may take where Ctrl-C came before any other
+_QUICK = 1.0  # seconds for a greedy tree if Ctrl-C came before any other tree
 
 
 @dataclass(eq=False, repr=False)
@@ -129,7 +127,7 @@ class DensityEstimationTree(Baseline[LearnedDensityTree]):
     @property
     def feature_importances_(self) -> Floats:
         """Share of each column in the gains of splits, ``(n_features_in_,)``; see `LeafCascade`."""
-        volumes = self.tree_.log_volumes  # which says if nothing is fitted
+        volumes = self.tree_.log_volumes  # raises if nothing is fitted
         return split_shares(self.schema_, self._counted, volumes, 1.0)
 
     def _decided(self) -> dict[str, float | str]:
@@ -162,9 +160,9 @@ class DensityEstimationTree(Baseline[LearnedDensityTree]):
                 scores += _scores(table, held_out, candidates, self)
             best = scores.max()
             is_best = scores >= best - 1e-9 * abs(best)
-            complexity = float(candidates[is_best][-1])  # of equal ones the smallest tree
+            complexity = float(candidates[is_best][-1])  # ties: the smallest tree
         tree, kept = prune(grown.tree, links, complexity)
-        # sums of the leaves, as in a file: the weights of inner nodes may differ by a rounding
+        # sums over leaves, as in files: the weights of inner nodes may differ by rounding
         self._counted = CountedTree(tree, tree.summed(grown.counts[0, kept][tree.leaves]))
         self.complexity_ = float(complexity)
 
@@ -197,14 +195,14 @@ class DensityEstimationTree(Baseline[LearnedDensityTree]):
 def _grow(
     table: Table, weights: Floats, settings: DensityEstimationTree
 ) -> tuple[GrownTree, Floats]:
-    """Return a tree grown by the first of the weights, and its weakest links."""
+    """Return a tree grown with the first weights, and its weakest links."""
     least, most = settings.min_leaf_size, settings.max_leaf_size
     grown = grow(table.schema, table.codes, weights, min_leaf_size=least, max_leaf_size=most)
     return grown, weakest_links(grown.tree, grown.errors)
 
 
 def _between(links: Floats) -> Floats:
-    """Return a complexity for each pruned tree, ascending: geometric means, where none changes."""
+    """Return a complexity for each pruned tree, ascending: geometric means of the changes."""
     changes = np.unique(links)
     return np.append(np.sqrt(changes[:-1] * changes[1:]), changes[-1])
 
@@ -212,7 +210,7 @@ def _between(links: Floats) -> Floats:
 def _scores(
     table: Table, held_out: Floats, complexities: Floats, settings: DensityEstimationTree
 ) -> Floats:
-    """Return how well held-out rows are predicted by the others' tree, for each complexity."""
+    """Return the score of held-out rows by the other rows' tree, for each complexity."""
     others = table.weights - held_out
     if not others.any():
         return np.zeros(complexities.shape)
@@ -228,7 +226,7 @@ def _scores(
         n_leaves = totals(np.ones(counts.shape))
         likelihood: Floats = log_densities - scored[0] * np.log(counts[0] + n_leaves * alpha)
         return likelihood
-    # The integral of the squared density less twice its mean over the held-out rows.
+    # The integral of the squared density minus twice its mean over the held-out rows.
     densities = counts / counts[0] * np.exp(-grown.log_volumes)
     squared = totals(counts / counts[0] * densities)
     error: Floats = scored[0] * squared - 2 * totals(scored * densities)
@@ -236,7 +234,7 @@ def _scores(
 
 
 def greedy_start(posterior: CascadePosterior) -> Tree:
-    """Return the greedy tree; raises ParameterError if it has more leaves than are allowed."""
+    """Return the greedy tree; raises ParameterError if it has too many leaves."""
     tree = DensityEstimationTree(random_state=0).fit(posterior.table).tree_.tree
     if posterior.log_density(tree) == -np.inf:
         raise ParameterError(
@@ -247,7 +245,7 @@ def greedy_start(posterior: CascadePosterior) -> Tree:
 
 
 def quick_tree(posterior: CascadePosterior) -> Tree:
-    """Return a greedy tree or the root alone, whichever is more probable."""
+    """Return the more probable of a greedy tree and the root alone."""
     trees = [Tree.from_nested(None, posterior.is_nominal)]
     with suppress(KeyboardInterrupt):
         det = DensityEstimationTree(random_state=0, time_limit=_QUICK)

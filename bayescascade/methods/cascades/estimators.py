@@ -1,6 +1,6 @@
 """The estimators: `LeafCascade`, the thesis's Model I, and `BranchCascade`, its Model II.
 
-Goh (2018), section 3.2; `models` has the formulas, and `cascade` what both have in common.
+Goh (2018), section 3.2. `models` has the formulas, and `cascade` the common part.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,8 +25,8 @@ from bayescascade.model.search import Search
 from bayescascade.model.solution import Certificate
 from bayescascade.report.page import count_of
 
-_N_FOLDS = 5  # in which rows are held out, to choose a temper
-_LONG = 1e10  # steps of scoring a fold, minutes, from which on it is the only one
+_N_FOLDS = 5  # for the choice of a temper
+_LONG = 1e10  # steps to score a fold, minutes; beyond, only one fold is scored
 
 
 @dataclass(eq=False, repr=False)
@@ -259,7 +259,7 @@ n_features_in_, feature_names_in_
         return super()._make_posterior(table, **{"max_depth": self.max_depth, **changed})
 
     def _is_shallow(self, leaf: str) -> bool:
-        """Whether an exact search over such leaves is one of trees of a largest depth."""
+        """Whether an exact search over such leaves is over trees of limited depth."""
         if (self.partitions, self.feature_inclusion) != ("levels", None):
             return False
         return leaf in ("dependent", "auto") or self.max_depth is not None
@@ -297,7 +297,7 @@ n_features_in_, feature_names_in_
     def _chosen_temper(
         self, posterior: CascadePosterior, search: Search, max_depth: int, columns: Sequence[int]
     ) -> float | None:
-        """Return `temper`, or by which of them held-out rows score best."""
+        """Return `temper`, or the one with the best score of held-out rows."""
         if not isinstance(self.temper, str):
             return self.temper
         table, leaf, scores = posterior.table, posterior.model.leaf, np.zeros(len(TEMPERS))

@@ -1,8 +1,8 @@
-"""Log evidences of models and parameters: choosing between them without cross-validation.
+"""Log evidences of models and parameters, to choose between them without cross-validation.
 
 The evidence of a model is the probability of the data under it, averaged over all trees by their
-normalized prior, so a model with more trees, or more parameters, earns no credit for that. The
-difference of two log evidences is a log Bayes factor.
+normalized prior. So more trees or parameters alone do not increase it. The difference of two log
+evidences is a log Bayes factor.
 """
 
 import math
@@ -37,12 +37,12 @@ class EvidencePoint:
     """A model with its parameters, and its evidence."""
 
     model: str  # "leaf" or "branch"
-    parameters: Mapping[str, Any]  # all of them, by name
-    log_evidence: float | None  # nats; None if it was too much work, or there is none
-    log_posterior: float | None  # of the most probable tree, nats, unnormalized
-    n_leaves: int | None  # of that tree
-    needed: str = ""  # what it would take if it was too much; else empty
-    impossible: str = ""  # why the model cannot be, or has no such sum; else empty
+    parameters: Mapping[str, Any]  # all parameters by name
+    log_evidence: float | None  # nats; None if it takes too much work or does not exist
+    log_posterior: float | None  # for the most probable tree, nats, unnormalized
+    n_leaves: int | None  # in that tree
+    needed: str = ""  # the necessary work, if it is too much; otherwise empty
+    impossible: str = ""  # why the model is impossible or has no such sum; otherwise empty
 
     @property
     def worth(self) -> float:
@@ -212,7 +212,7 @@ def evidence(
 
 
 def _check_values(table: Table, grid: Mapping[str, Sequence[Any]]) -> None:
-    """Check that of each value alone there is a model."""
+    """Check that each value by itself gives a model."""
     for name, values in grid.items():
         owners = [_POSTERIORS[model] for model, names in GRID_PARAMETERS.items() if name in names]
         for value in values:
@@ -236,7 +236,7 @@ def _point(
         exact, _ = solve_or_tilt(posterior, memory_limit=memory_limit * 1e9, rng=0)
     except TooLargeError as error:
         return EvidencePoint(model, parameters, None, None, None, error.needed)
-    except ParameterError as error:  # of values each of which can be, but not together
+    except ParameterError as error:  # values that are possible by themselves, but not together
         return EvidencePoint(model, parameters, None, None, None, impossible=str(error))
     if exact.is_interrupted:
         raise KeyboardInterrupt
@@ -250,7 +250,7 @@ def _point(
 def _combinations(
     models: Sequence[str], grid: Mapping[str, Sequence[Any]]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield every model with every combination of the parameters that it has."""
+    """Yield each model with each combination of its own parameters."""
     if not models or len(set(models)) < len(models):
         raise ParameterError(f"models must be named once each, got {', '.join(models) or 'none'}")
     for model in models:

@@ -1,25 +1,24 @@
-"""Density trees that are grown greedily by squared error, and pruned at their weakest links.
+"""Density trees, grown greedily by squared error and pruned at their weakest links.
 
-*Growth*, Ram and Gray (KDD 2011), section 3, is by greedy two-way splits. Of a density that is
-constant on the leaves, ``n_t / (n v_t)`` on a leaf of weight ``n_t`` and volume ``v_t``, the
-integrated squared error less what does not depend on the tree is estimated by the sum over leaves
-of ::
+*Growth*, Ram and Gray (KDD 2011), section 3, is by greedy two-way splits. The density is ``n_t / (n
+v_t)`` on a leaf of weight ``n_t`` and volume ``v_t``. Its integrated squared error, without a term
+that does not depend on the tree, is estimated by the sum over leaves of ::
 
     R(t) = -(n_t / n)^2 / v_t
 
-A split of ``t`` into ``l`` and ``r`` lessens it by ``R(t) - R(l) - R(r)``. With ``p`` the part of
-the rows of ``t`` that go left and ``q`` the part of its volume, that is ::
+A split of ``t`` into ``l`` and ``r`` reduces it by ``R(t) - R(l) - R(r)``. If the left side has the
+share ``p`` of the rows of ``t`` and the share ``q`` of its volume, this is ::
 
     -R(t) (p - q)^2 / (q (1 - q))
 
-so at a node the split with the largest last factor is taken; of equal ones the earliest column's
-first cut.
+so a node has the split with the largest last factor; among ties, the first cut of the earliest
+column.
 
-Columns that are not ordered are split in any two sets of levels: the gain is a convex function of
-the left side's weight and width, so its largest value is found at an extreme point of what sums of
-levels can be, and those set off the densest levels. Hence levels are ordered by density and only
-cuts of that order are looked at. That is exact, except that a least weight of a leaf may forbid the
-best cut and leave some other set as good as the next; it is not looked for.
+Nominal columns are split into any two sets of levels. The gain is a convex function of the left
+side's weight and width, so its maximum is at an extreme point of the possible sums over levels,
+where one side has the densest levels. So levels are ordered by density, and only cuts of this order
+are tried. This is exact, except that a minimum weight of leaves may exclude the best cut; another
+set may then be better than the best remaining cut, but it is not searched for.
 
 *Pruning*, section 3.2, is after Breiman et al. (1984), chapter 3. The pruned tree for a
 complexity ``alpha >= 0`` is the subtree with the least ``sum over leaves of R(t) + alpha``. As
@@ -27,8 +26,8 @@ complexity ``alpha >= 0`` is the subtree with the least ``sum over leaves of R(t
 
     g(t) = (R(t) - sum of R over the leaves below t) / (number of leaves below t - 1)
 
-and each pruned tree is a subtree of those for smaller ``alpha``. So one number a node, the
-``alpha`` from which on it is no longer split, tells all of them: `weakest_links`.
+and each pruned tree is a subtree of those for smaller ``alpha``. So one number for each node, the
+``alpha`` from which on it is not split, determines all of them: `weakest_links`.
 """
 
 import heapq
@@ -43,18 +42,18 @@ from bayescascade.base.arrays import Floats
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.tree import LEAF, Tree, pack_block
 
-_LEAST_GAIN = 1e-12  # below, it is what rounding left of zero
-_TIE = 1e-9  # gains that differ by this part are equal but for rounding
-_LEAST_LOG_VOLUME = -600.0  # of the domain's; the error of a smaller leaf might overflow
+_LEAST_GAIN = 1e-12  # gains below this are rounding errors
+_TIE = 1e-9  # gains within this relative difference are equal up to rounding
+_LEAST_LOG_VOLUME = -600.0  # relative to the domain; the error of a smaller leaf may overflow
 
 
 @dataclass(frozen=True, slots=True)
 class GrownTree:
-    """A tree, and what is needed of its nodes to prune it."""
+    """A tree, and the values of its nodes that pruning needs."""
 
     tree: Tree
-    counts: Floats  # (n_weights, n_nodes): by each of the weights that `grow` was given
-    log_volumes: Floats  # (n_nodes,) <= 0: log of each node's part of the domain's volume
+    counts: Floats  # (n_weights, n_nodes): for each of the weights in `grow`
+    log_volumes: Floats  # (n_nodes,) <= 0: log of each node's share of the domain's volume
 
     @property
     def errors(self) -> Floats:
@@ -72,11 +71,11 @@ def grow(
     min_leaf_size: float,
     max_leaf_size: float,
 ) -> GrownTree:
-    """Grow a tree until no leaf is left that is too large and can be split to advantage.
+    """Grow a tree until no leaf is both too large and worth a split.
 
-    codes (n_columns, n_rows) int; weights (n_weights, n_rows) float64 >= 0: the first decide on the
-    splits, and are not all 0; the others are only summed at the nodes. A leaf has at least the
-    weight `min_leaf_size` >= 0, and a node of at most `max_leaf_size` >= 0 is not split.
+    codes (n_columns, n_rows) int; weights (n_weights, n_rows) float64 >= 0: the first ones
+    determine the splits, and are not all 0; the others are only summed at the nodes. A leaf has at
+    least the weight `min_leaf_size` >= 0, and a node of at most `max_leaf_size` >= 0 is not split.
     """
     widths = [column.widths for column in schema.columns]
     is_nominal = [column.kind == "nominal" for column in schema.columns]
@@ -104,7 +103,7 @@ def grow(
         j, sides = split
         feature.append(j)
         width = widths[j][node.box[j]].sum()
-        for side in reversed(sides):  # what stands first is put on the stack last
+        for side in reversed(sides):  # the first one goes to the stack last
             box = list(node.box)
             box[j] = side
             log_share = float(np.log(widths[j][side].sum() / width))
@@ -116,7 +115,7 @@ def grow(
 
 
 class _Open(NamedTuple):
-    """A node that may yet be split: where it hangs, its levels of every column, and its rows."""
+    """A node that may still be split: its parent, its levels of each column, and its rows."""
 
     parent: int
     block: int
@@ -133,7 +132,7 @@ def _best_split(
     is_nominal: Sequence[bool],
     min_leaf_size: float,
 ) -> tuple[int, list[NDArray[np.intp]]] | None:
-    """Return the best split's column and sides, the lowest level's first; None if none gains."""
+    """Return column and sides of the best split, the lowest level's side first, or None."""
     best_gain, best = _LEAST_GAIN, None
     for j, levels in enumerate(node.box):
         if levels.size == 1:
@@ -168,7 +167,7 @@ def weakest_links(tree: Tree, errors: Floats) -> Floats:
     links[tree.leaves] = 0.0
     below = tree.summed(errors[tree.leaves])
     n_leaves = tree.summed(np.ones(tree.n_leaves))
-    end = np.arange(1, tree.n_nodes + 1)  # of each node's subtree, which stands in one piece
+    end = np.arange(1, tree.n_nodes + 1)  # of each node's subtree, which is contiguous
     for node in range(tree.n_nodes - 1, 0, -1):
         end[tree.parent[node]] = max(end[tree.parent[node]], end[node])
 
@@ -181,8 +180,8 @@ def weakest_links(tree: Tree, errors: Floats) -> Floats:
     while heap:
         known, node = heapq.heappop(heap)
         if links[node] < np.inf:
-            continue  # gone with a node above
-        if link(node) > known:  # a link grows as weaker ones below it go
+            continue  # removed with a node above
+        if link(node) > known:  # links grow when weaker ones below are removed
             heapq.heappush(heap, (link(node), node))
             continue
         complexity = max(complexity, known)
@@ -198,7 +197,7 @@ def weakest_links(tree: Tree, errors: Floats) -> Floats:
 
 
 def prune(tree: Tree, links: Floats, complexity: float) -> tuple[Tree, NDArray[np.intp]]:
-    """Return the pruned tree for a complexity >= 0, and which nodes of `tree` its nodes are."""
+    """Return the pruned tree for a complexity >= 0, and its nodes' indices in `tree`."""
     is_kept = np.ones(tree.n_nodes, np.bool_)
     is_kept[1:] = links[tree.parent[1:]] > complexity
     kept = np.flatnonzero(is_kept)
@@ -218,7 +217,7 @@ def leaf_totals(tree: Tree, links: Floats, values: Floats, complexities: Floats)
 
 
 def _sums_up_to(limits: Floats, places: Floats, values: Floats) -> Floats:
-    """Return the sum of the values whose place is at most each limit."""
+    """Return, for each limit, the sum of the values with a place up to it."""
     order = np.argsort(places, kind="stable")
     sums = np.append(0.0, np.cumsum(values[order]))
     return sums[np.searchsorted(places[order], limits, side="right")]

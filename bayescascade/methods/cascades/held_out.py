@@ -1,14 +1,13 @@
-"""Cascades that may suit a table: what each is, and what it is worth, also on held-out rows.
+"""Candidate cascades for a table: their settings, evidences, and scores on held-out rows.
 
-To be scored, a candidate learns from four fifths of the rows, and not from the rest. Fifths are
-split at random until 2,000 rows were scored, or all. What is scored is the average over trees: all
-trees where they can be summed over, and each temper of trees of dependent leaves; else draws of
-short chains. Where scoring takes long, rows are drawn of those held out.
+A candidate is fitted to four fifths of the rows and scored on the rest. Random fifths follow until
+2,000 rows, or all, have been scored. The score is for the average over trees: over all trees if
+they can be summed over, with each temper for dependent leaves; otherwise over draws of short
+chains. If scoring takes long, only a sample of the held-out rows is scored.
 
-A candidate's log evidence is that of the normalized prior over its trees: the log probability of
-the rows before any of them was seen, per cell of nominal and ordinal columns and per unit of
-continuous ones. So it can be compared over all candidates, whatever their leaves, splits and
-priors.
+A candidate's log evidence uses the normalized prior over its trees. It is the prior predictive log
+density of the rows, per cell of nominal and ordinal columns and per unit of continuous ones. So it
+is comparable between all candidates, with any leaves, splits and priors.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,70 +39,70 @@ from bayescascade.methods.cascades.shallow_trees import TEMPERS, ShallowTrees
 from bayescascade.methods.cascades.tree import Tree
 from bayescascade.model.kept_draws import thinned
 
-_N_FOLDS, _MOST_HELD = 5, 2_000.0  # and rows after which no fold follows
-_N_CHAINS, _N_AVERAGED = 2, 40  # of short searches, and draws that are averaged over
-_N_BLOCKS = 60  # of each chain: each begins with as much work as some steps
-_NS_FIT = 2.5e9  # nanoseconds of a short search beside its steps
-_REDRAWN = 8e6  # bytes of redraws: of larger subtrees one takes as long as the chain
+_N_FOLDS, _MOST_HELD = 5, 2_000.0  # folds; no more folds after this many rows
+_N_CHAINS, _N_AVERAGED = 2, 40  # chains of short searches, and draws in an average
+_N_BLOCKS = 60  # blocks of each chain; each starts with the work of some steps
+_NS_FIT = 2.5e9  # nanoseconds of a short search in addition to its steps
+_REDRAWN = 8e6  # bytes of redraws; a redraw of a larger subtree takes as long as the chain
 _FEWEST_STEPS, _MOST_STEPS = 2_000, 30_000
-_FEWEST_SCORED, _MOST_SCORED = 200, 2_000  # rows drawn of a fold that has more distinct ones
-_FEWEST_AFFORDED = 500  # of them where scoring takes longer than it may
-_MOST_SCORING = 3e8  # of them, times columns to the third power
+_FEWEST_SCORED, _MOST_SCORED = 200, 2_000  # sampled rows of a fold with more distinct rows
+_FEWEST_AFFORDED = 500  # such rows if scoring takes too long
+_MOST_SCORING = 3e8  # such rows times columns to the third power
 
 
 MOST_READ = 30
-"""Leaves of the largest tree that a person reads."""
+"""Leaves of the largest tree that is readable."""
 
 _CLASSES = {"leaf": LeafCascade, "branch": BranchCascade}
 # Nanoseconds of one core, as the benchmark `calibration` measures them.
-_NS_PAIR_STEP = 0.8  # of a step of dependent leaves
-_NS_SCORED = 3.5  # of a step of scoring a row by dependent leaves with all tempers
-_NS_SCORED_SUBSET = 4e3  # of a set of fixed columns, for each row that is scored
-_NS_LEVEL = 8.0  # of a row and column of other shallow leaves
-_NS_SUBSET = 8e5  # of their set of fixed columns
-_NS_TERM = {"leaf": 6e3, "branch": 1.2e2}  # of a box's term; sums by numbers of leaves take passes
-_NS_PASS = 50.0  # of a box's term in a pass
+_NS_PAIR_STEP = 0.8  # for a step of dependent leaves
+_NS_SCORED = 3.5  # for a step of scoring a row by dependent leaves with all tempers
+_NS_SCORED_SUBSET = 4e3  # for a set of fixed columns and a scored row
+_NS_LEVEL = 8.0  # for a row and column of other shallow leaves
+_NS_SUBSET = 8e5  # for a set of fixed columns of those
+_NS_TERM = {"leaf": 6e3, "branch": 1.2e2}  # for a box's term; sums by numbers of leaves take passes
+_NS_PASS = 50.0  # for a box's term in a pass
 _MOST_PASSES = {"leaf": 30, "branch": 2}
-_NS_NUMBER = {"poisson": 2e3, "size": 2e3, "generative": 4e2}  # of a number of leaves, and a pass
+_NS_NUMBER = {"poisson": 2e3, "size": 2e3, "generative": 4e2}  # for a number of leaves in a pass
 _MOST_NUMBERS = 5e4
-_OF_PROCESS = 3.0  # times as many passes do sums by numbers of leaves take without a Poisson
-_NS_ANY = 4e6  # of whatever is weighed
+_OF_PROCESS = 3.0  # factor for the passes of leaf models without a Poisson
+_NS_ANY = 4e6  # for any candidate
 _NUMBERS = ("log_evidence", "held_out", "n_leaves", "expected_seconds")  # equal for equal seeds
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A cascade that may suit a table."""
+    """A candidate cascade for a table."""
 
     model: str  # "leaf" or "branch": the prior over trees
     # parameters that are not the defaults
     settings: Mapping[str, Any] = field(default_factory=dict)
-    log_evidence: float = nan  # nats; NaN where not all trees can be summed over
+    log_evidence: float = nan  # nats; NaN if not all trees can be summed over
     held_out: float = nan  # mean log density of held-out rows, nats a row; NaN if not computed
-    n_leaves: int = 0  # of the best tree; 0 if none was looked for
-    seconds: float = nan  # that weighing it took; NaN in a model from a file
-    expected_seconds: float = 0.0  # by its number of operations
+    n_leaves: int = 0  # of the best tree; 0 if none was searched for
+    seconds: float = nan  # seconds to weigh it; NaN in a model from a file
+    expected_seconds: float = 0.0  # from its number of operations
 
     def cascade(self, **run: Any) -> Cascade:
-        """Return the estimator, with parameters of how to run it."""
+        """Return the estimator, with additional parameters for its run."""
         return _CLASSES[self.model](**{**self.settings, **run})
 
     def changed(self, **settings: Any) -> "Candidate":
-        """Return a candidate of other settings, of which nothing is known."""
+        """Return a candidate with other settings and without results."""
         return Candidate(self.model, {**self.settings, **settings})
 
     @property
     def untempered(self) -> "Candidate":
-        """The same without a temper, of which nothing is known."""
+        """The same candidate without temper and results."""
         own = {k: v for k, v in self.settings.items() if k != "temper"}
         return Candidate(self.model, own)
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What tells it from others: model, and settings that are not the defaults."""
+        """Its identity: the model, and the settings that are not the defaults."""
         usual = _CLASSES[self.model]
         told = {k: v for k, v in self.settings.items() if v != getattr(usual, k)}
-        if self.is_shallow:  # even if of no largest depth
+        if self.is_shallow:  # even if None
             told["max_depth"] = self.settings["max_depth"]
         return (self.model, *sorted(told.items()))
 
@@ -115,7 +114,7 @@ class Candidate:
 
     @property
     def is_readable(self) -> bool:
-        """Whether its best tree has a few leaves, more than one."""
+        """Whether its best tree has a few leaves, but more than one."""
         return 1 < self.n_leaves <= MOST_READ
 
     @property
@@ -125,12 +124,12 @@ class Candidate:
 
     @property
     def is_shallow(self) -> bool:
-        """Whether its trees have a largest depth."""
+        """Whether its trees have limited depth."""
         return "max_depth" in self.settings
 
     @property
     def words(self) -> str:
-        """What it is, such as "branch model, dependent leaves, depth 2, concentration 4"."""
+        """Its description, such as "branch model, dependent leaves, depth 2, concentration 4"."""
         own = self.settings
         leaf, depth = own.get("leaf", "uniform"), own.get("max_depth")
         told = [f"{self.model} model", f"{leaf} leaves"]
@@ -151,14 +150,14 @@ class Candidate:
         return ", ".join(told)
 
     def to_record(self) -> dict[str, Any]:
-        """Return plain data, None for what is not known, as `from_record` reads it."""
+        """Return plain data for `from_record`, with None for unknown values."""
         known = {name: getattr(self, name) for name in _NUMBERS}
         plain = {name: None if value != value else value for name, value in known.items()}
         return {"model": self.model, "settings": dict(self.settings), **plain}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "Candidate":
-        """Read what `to_record` wrote; raises as its cascade does if it is none."""
+        """Read the result of `to_record`; raises the errors of its cascade if it is invalid."""
         numbers: dict[str, Any] = {
             k: nan if record[k] is None else float(record[k]) for k in _NUMBERS
         }
@@ -168,7 +167,7 @@ class Candidate:
         return made
 
     def nanoseconds(self, table: Table, memory_limit: float) -> float:
-        """Return about how long weighing it takes one core; infinity if it takes more memory."""
+        """Return the approximate time to weigh it on one core; infinity if it needs more memory."""
         posterior = self.cascade()._make_posterior(table)
         if self.is_shallow:
             depth = self.settings["max_depth"]
@@ -189,7 +188,7 @@ class Candidate:
         return _NS_ANY + _NS_TERM[self.model] * cost.n_terms * (_OF_PROCESS if is_process else 1.0)
 
     def row_nanoseconds(self, table: Table) -> float:
-        """Return about how long one core takes to score a row, where that is long; else 0."""
+        """Return the approximate time to score a row on one core if it is long, otherwise 0."""
         if not (self.is_shallow and self.kind[0] == "dependent"):
             return 0.0
         posterior = self.cascade()._make_posterior(table)
@@ -204,11 +203,11 @@ def weighed(
     n_jobs: int | None,
     nanoseconds: float = inf,
 ) -> tuple[Candidate | None, float]:
-    """Return the candidate with its log evidence and its best tree's leaves, and the passes' time.
+    """Return the candidate with its log evidence and best tree's leaves, and the time of passes.
 
-    The candidate is None where the sum over all trees is not known to two decimals. Sums begin with
-    few leaves (`Candidate.nanoseconds`); if trees of more leaves matter, there are passes over all
-    boxes, whose nanoseconds follow from their operations.
+    The candidate is None if the sum over all trees is not known to two decimals. Sums start with
+    few leaves (`Candidate.nanoseconds`). If trees of more leaves matter, there are passes over all
+    boxes; their time is computed from their operations.
     """
     started = perf_counter()
     posterior, spent = candidate.cascade()._make_posterior(table), 0.0
@@ -233,20 +232,20 @@ def weighed(
 
 
 def chain_nanoseconds(table: Table, leaf: str) -> float:
-    """Return about how long a step of a chain takes one core."""
+    """Return the approximate time of a chain's step on one core."""
     per_row = 0.8 if leaf == "uniform" else 0.8 + 0.3 * table.schema.n_columns
     return 2.5e4 + 1e3 * table.schema.n_columns + per_row * table.n_distinct
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Rows to learn from and rows to score, once or a few times."""
+    """One or a few splits into training rows and held-out rows."""
 
     folds: Sequence[tuple[Table, Table]]
     seed: int
     n_jobs: int | None
     memory_limit: float  # bytes
-    # log densities of held-out rows, of a candidate's last scoring, by its key
+    # log densities of held-out rows in each candidate's last scoring, by its key
     rows: dict[tuple[object, ...], Floats] = field(default_factory=dict)
 
     @classmethod
@@ -268,7 +267,7 @@ class HeldOut:
         return replace(self, folds=self.folds[:n_folds])
 
     def affordable(self, summed: Sequence[Candidate], nanoseconds: float) -> "HeldOut":
-        """Return as many folds as these can be scored on in time, or one of fewer rows."""
+        """Return as many folds as can be scored in time, or one with fewer rows."""
         learned, held = self.folds[0]
         of_sums = 1e9 * sum(one.expected_seconds for one in summed)
         of_row = sum(one.row_nanoseconds(learned) for one in summed)
@@ -283,7 +282,7 @@ class HeldOut:
     def within(
         self, searched: Sequence[Candidate], n_finalists: int, nanoseconds: float
     ) -> tuple["HeldOut", int]:
-        """Return the folds that fit, and the steps of each short chain; 0 if none do."""
+        """Return the folds that fit, and the steps of each short chain; 0 if none fit."""
         learned, _ = self.folds[0]
         each = sorted(2 * _N_CHAINS * chain_nanoseconds(learned, one.kind[0]) for one in searched)
         for n_folds in range(len(self.folds), 0, -1):
@@ -295,11 +294,11 @@ class HeldOut:
         return self.cut(1), 0
 
     def scored(self, candidate: Candidate, n_steps: int) -> list[Candidate]:
-        """Return the candidate with its score, and, of dependent leaves, tempered ones."""
+        """Return the candidate with its score, and for dependent leaves the best tempered one."""
         started = perf_counter()
         tempers = TEMPERS if candidate.is_shallow and candidate.kind[0] == "dependent" else (None,)
         if candidate.settings.get("max_depth") == 0:
-            tempers = (None,)  # one leaf: nothing to decide
+            tempers = (None,)  # a single leaf has no choices to temper
         of_folds, n_leaves = list[Floats](), candidate.n_leaves
         for learned, held in self.folds:
             if candidate.is_shallow:
@@ -332,7 +331,7 @@ class HeldOut:
         return trees.log_predictive(held.codes.astype(np.int32))[np.newaxis]
 
     def _by_sums(self, candidate: Candidate, learned: Table, held: Table) -> Floats:
-        """Return log densities of rows averaged over all trees, or over draws where that is all."""
+        """Return log densities of rows averaged over all trees, or over draws if necessary."""
         posterior, codes = candidate.cascade()._make_posterior(learned), held.codes.astype(np.int32)
         exact, _ = solve_or_tilt(posterior, memory_limit=self.memory_limit, n_jobs=self.n_jobs)
         if isinstance(exact, ExactPosterior):
@@ -367,7 +366,7 @@ class HeldOut:
 
 
 def _sample(table: Table, most: int, rng: np.random.Generator) -> Table:
-    """Return a table; if more rows are distinct, as many as `most`, drawn with replacement."""
+    """Return a table; if it has more than `most` distinct rows, a sample of `most` rows."""
     if table.n_distinct <= most:
         return table
     shares = table.weights / table.weights.sum()

@@ -1,9 +1,9 @@
-"""A table and a model of cascades as the arrays that kernels read, and work spaces that are kept.
+"""Arrays of a table and a cascade model for kernels, and a store of work spaces.
 
-Laying a tree of thousands of nodes out anew would take longer than the few steps of a block: so the
-work spaces that blocks left behind, each with the tree in it, are kept for the next block. What one
-holds is then what laying out would give, to the last bit, as weights are whole numbers and their
-sums are exact; see `kernels.trees.refresh`.
+To lay out a tree of thousands of nodes would take longer than the few steps of a block. So the work
+spaces of blocks, each with its tree, are kept for the next block. A kept work space is equal to a
+new layout to the last bit, because weights are integers and their sums are exact; see
+`kernels.trees.refresh`.
 """
 
 from collections import OrderedDict
@@ -50,7 +50,7 @@ def arrays_of_model(
     branch_log_weights: Floats,
     log_n_trees: Floats | None,
 ) -> layout.ModelArrays:
-    """Return a model's numbers, and tables of functions of them; weights of branches from 0 on."""
+    """Return a model's numbers and tables of their functions; weights of branches from 0 on."""
     nominal_levels = table.schema.n_levels[_nominal_columns(table.schema)]
     largest = max(2, int(nominal_levels.max(initial=2)))
     max_leaves, leaf_alpha = model.max_leaves, model.leaf_concentration
@@ -86,7 +86,7 @@ def arrays_of_model(
 
 
 def log_stirling_numbers(largest: int) -> Floats:
-    """Return the (largest + 1, largest + 1) log Stirling numbers of the second kind, -inf for 0."""
+    """Return (largest + 1, largest + 1) log Stirling numbers of the second kind, -inf for 0."""
     table = np.full((largest + 1, largest + 1), -np.inf)
     table[0, 0] = 0.0
     for m in range(1, largest + 1):
@@ -100,20 +100,20 @@ def _nominal_columns(schema: Schema) -> Flags:
 
 
 class WorkSpaces:
-    """Work spaces by numbers of trees, up to some bytes, shared by threads; a copy is empty."""
+    """Work spaces by tree, up to some bytes, shared by threads; a copy is empty."""
 
     def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
         self._most_bytes = most_bytes
-        # by the id of the tree
+        # keys are ids of trees
         self._kept: OrderedDict[int, tuple[Tree, Workspace]] = OrderedDict()
-        self._n_bytes = 0  # of all that are kept: there may be thousands
+        self._n_bytes = 0  # of all work spaces; there may be thousands
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[type, tuple[int]]:
         return WorkSpaces, (self._most_bytes,)
 
     def take(self, tree: Tree) -> Workspace | None:
-        """Return the work space that holds this very tree, and forget it; None if there is none."""
+        """Remove and return the work space of this tree object; None if there is none."""
         with self._lock:
             return self._forget(id(tree))
 
@@ -127,7 +127,7 @@ class WorkSpaces:
                 self._forget(next(iter(self._kept)))
 
     def clear(self) -> None:
-        """Forget all."""
+        """Remove all work spaces."""
         with self._lock:
             self._kept.clear()
             self._n_bytes = 0

@@ -1,10 +1,10 @@
-"""Which leaves the rows speak for: uniform, independent or dependent ones, by evidence.
+"""Choice of the kind of leaves: uniform, independent or dependent ones, by evidence.
 
-Cascades that differ in their leaves alone have the same prior over trees, so that the logs of sums
-over all trees of ``exp(posterior.log_density(tree))`` differ by as much as log evidences do. Where
-trees over one kind of leaves cannot all be summed over, the best trees found are compared instead,
-of all kinds: a sum and a single tree of it are not alike. What is known of all trees over the
-chosen leaves is returned with the choice, so that the fit that follows does not sum again.
+Cascades that differ only in their leaves have the same prior over trees, so the logs of their sums
+over all trees of ``exp(posterior.log_density(tree))`` have the same differences as their log
+evidences. If a sum is not possible for one kind of leaves, the best trees of all kinds are compared
+instead, because a sum and a single tree are not comparable. The sum for the chosen leaves is
+returned with the choice, so the fit does not repeat it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 _FEW_STEPS, _FEWEST_STEPS = 20_000, 200
 _FEW_ADDITIONS = 2e9  # some seconds
 
-OF_SUMS, FOR_CHAINS = 0.5, 60.0  # of the time, and seconds left if it was not enough
+OF_SUMS, FOR_CHAINS = 0.5, 60.0  # share of the time, and least seconds left for chains
 
 
 class Summed(NamedTuple):
-    """All trees of a posterior, as an exact search sums over them."""
+    """The result of an exact search: a sum over all trees."""
 
     exact: "SummedPosterior | StoppedPosterior | TiltedPosterior | ShallowTrees"
     certificate: Certificate
@@ -49,27 +49,27 @@ class Summed(NamedTuple):
     log_sum: float | None  # over all trees, nats, if that is known
     draws: list[Tree]
     is_interrupted: bool = False
-    timed_out: bool = False  # which is what interrupted it
-    n_bytes: int = 0  # of what is kept, where others may follow
+    timed_out: bool = False  # whether the time limit interrupted it
+    n_bytes: int = 0  # kept bytes, if other sums may follow
 
 
 SumUp: TypeAlias = Callable[[CascadePosterior, Search, int], Summed]
-"""Sums over all trees, beside bytes in use; raises TooLargeError if that takes too much."""
+"""Sums over all trees, given the bytes in use; raises TooLargeError if it takes too much."""
 
 Known: TypeAlias = Summed | type[KeyboardInterrupt] | None
-"""All trees of a posterior, what ended the sum before it found a tree, or None if none was made."""
+"""A sum over all trees, the exception that ended it without a tree, or None if not tried."""
 
-_AUTO_TERMS = 5e8  # of a pass up to which search "auto" is exact: half a minute
+_AUTO_TERMS = 5e8  # terms of a pass up to which search "auto" is exact: half a minute
 _MOST_TERMS = 1e12  # hours
-_CHEAP_TERMS = 2e8  # up to which the shares of columns are exact, too
+_CHEAP_TERMS = 2e8  # terms up to which the shares of columns are exact, too
 
 
 @dataclass(frozen=True, slots=True)
 class LeafChoice:
-    """The leaves chosen, and by what; both mappings are by the kind of leaves."""
+    """The choice of leaves, and its reasons; both mappings are by the kind of leaves."""
 
-    best: dict[str, float] = field(default_factory=dict)  # of the best tree found, nats
-    # logs of sums over all trees, nats, where known
+    best: dict[str, float] = field(default_factory=dict)  # log density of the best tree found, nats
+    # logs of sums over all trees, nats, if known
     sums: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -88,7 +88,7 @@ class LeafChoice:
         return self.sums if self.is_by_evidence else self.best
 
     def words(self) -> str:
-        """Return such as "leaf dependent (log evidence 12.3 nats above uniform leaves)"."""
+        """Return words such as "leaf dependent (log evidence 12.3 nats above uniform leaves)"."""
         if len(self.best) == 1:
             return f"leaf {self.leaf} (no others were compared)"
         own = self._compared[self.leaf]
@@ -101,12 +101,12 @@ class LeafChoice:
         return f"leaf {self.leaf} ({what} {' and '.join(others)})"
 
     def to_record(self) -> dict[str, dict[str, float]]:
-        """Return plain data, as `from_record` reads it."""
+        """Return plain data for `from_record`."""
         return {"best": self.best, "sums": self.sums}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Mapping[str, Any]]) -> "LeafChoice":
-        """Read what `to_record` wrote; ValueError, TypeError or KeyError if it is none."""
+        """Read the result of `to_record`; ValueError, TypeError or KeyError if it is invalid."""
         best, sums = (
             {leaf: float(value) for leaf, value in record[name].items()}
             for name in ("best", "sums")
@@ -117,7 +117,7 @@ class LeafChoice:
 
 
 def steps_within(table: Table, most: int, additions: float) -> int:
-    """Return how many steps of a chain over dependent leaves the additions allow, up to `most`."""
+    """Return the number of chain steps over dependent leaves for these additions, up to `most`."""
     each = table.n_distinct * table.schema.n_columns**2 / 2 + table.schema.n_columns**3
     return int(min(most, max(_FEWEST_STEPS, additions / each)))
 
@@ -125,7 +125,7 @@ def steps_within(table: Table, most: int, additions: float) -> int:
 def best_of_few_steps(
     posterior: CascadePosterior, n_steps: int | None, time_limit: float = inf
 ) -> float:
-    """Return the best log density of a short annealing of fixed seed; an interrupt is raised."""
+    """Return the best log density of a short annealing with a fixed seed; raises interrupts."""
     n_steps = _FEW_STEPS if n_steps is None else min(_FEW_STEPS, int(n_steps))
     if posterior.model.leaf == "dependent":
         n_steps = steps_within(posterior.table, n_steps, _FEW_ADDITIONS)
@@ -140,7 +140,7 @@ def best_of_few_steps(
 def sum_up(
     posterior: CascadePosterior, search: Search, memory_limit: float, scratch: str | Path | None
 ) -> Summed:
-    """Sum over all trees; TooLargeError of too much memory or, for search "auto", time."""
+    """Sum over all trees; TooLargeError for too much memory or, with search "auto", time."""
     from bayescascade.methods.cascades.exact import SummedPosterior, certificate_of, solve_or_tilt
 
     if posterior.model.leaf == "dependent":
@@ -180,7 +180,7 @@ def n_draws_of(search: Search, posterior: CascadePosterior) -> int:
 
 
 def _shares(exact: "SummedPosterior") -> dict[str, dict[str, float]]:
-    """Return exact posterior shares, largest first, as far as they cost little."""
+    """Return exact posterior shares, largest first, if they are cheap."""
     shares: dict[str, dict[str, float]] = {}
     if exact.max_leaves is not None:
         counts = enumerate(exact.leaf_count_probabilities.tolist(), start=1)
@@ -204,7 +204,7 @@ def choose_leaf(
     sum_up: SumUp,
     search: Search,
 ) -> tuple[LeafChoice, Known]:
-    """Sum over trees of each kind of leaves, or find a probable one; else KeyboardInterrupt."""
+    """Sum over trees of each kind of leaves, or find a probable tree; else KeyboardInterrupt."""
     choice, refusal, kept = LeafChoice(), None, dict[str, Summed]()
     ended: dict[str, type[KeyboardInterrupt]] = {}
     for place, leaf in enumerate(leaves):
@@ -232,7 +232,7 @@ def choose_leaf(
         if summed.log_sum is not None:
             choice.sums[leaf] = summed.log_sum
         for other in set(kept) - {choice.leaf, max(choice.best, key=choice.best.__getitem__)}:
-            del kept[other]  # large, and will not be chosen
+            del kept[other]  # it is large and will not be chosen
         if summed.is_interrupted and not summed.timed_out:
             kept = _stopped(kept, choice)
             break
@@ -244,7 +244,7 @@ def choose_leaf(
 def sum_up_in_time(
     sum_up: SumUp, posterior: CascadePosterior, search: Search, in_use: int = 0
 ) -> Summed:
-    """Sum over all trees in a part of the time; raises OutOfTime if that finds no tree."""
+    """Sum over all trees in a part of the time; raises OutOfTime if no tree was found."""
     watch = search.watch
     with watch.part(OF_SUMS, FOR_CHAINS), watch.watching():
         summed = sum_up(posterior, search, in_use)
@@ -254,7 +254,7 @@ def sum_up_in_time(
 def _sum_up_if_small(
     sum_up: SumUp, posterior: CascadePosterior, search: Search, in_use: int
 ) -> Known:
-    """Sum over all trees; None where chains are asked for or, by "auto", are all that fits."""
+    """Sum over all trees; None if `search` needs chains or is "auto" and only chains fit."""
     if search.search in SAMPLED:
         return None
     try:
@@ -268,7 +268,7 @@ def _sum_up_if_small(
 
 
 def _stopped(kept: Mapping[str, Summed], choice: LeafChoice) -> dict[str, Summed]:
-    """Return what is known of leaves once Ctrl-C was pressed; the choice is then among these."""
-    for leaf in set(choice.best) - set(choice.sums) - set(kept):  # of a few steps: no more follow
+    """Return the sums so far after Ctrl-C; the choice is then among these."""
+    for leaf in set(choice.best) - set(choice.sums) - set(kept):  # by few steps only
         del choice.best[leaf]
     return {k: v._replace(draws=[], is_interrupted=True) for k, v in kept.items()}

@@ -1,7 +1,7 @@
 """The two cascade models: prior, likelihood and leaf probabilities, formula by formula.
 
-Goh (2018), section 3.2. ``K`` leaves with weight ``n_l`` and volume ``v_l``, ``n`` the total
-weight, ``alpha`` = `concentration`; all log densities unnormalized, in nats.
+Goh (2018), section 3.2. There are ``K`` leaves with weight ``n_l`` and volume ``v_l``; ``n`` is the
+total weight, and ``alpha`` = `concentration`. All log densities are unnormalized, in nats.
 
 * `LeafModel` (Model I), ``lam`` = `expected_leaves`::
 
@@ -16,34 +16,34 @@ weight, ``alpha`` = `concentration`; all log densities unnormalized, in nats.
                        (+ ln C(p, d) + d ln gamma + (p - d) ln(1 - gamma), d of p columns used)
       log_likelihood = sum_i [lnB(alpha + n_c) - lnB(alpha, .., alpha)] + sum_l inside_l
 
-What a leaf's rows contribute beyond being there, ``inside_l``, is ``-n_l ln v_l`` in the thesis,
-where leaves are *uniform*. In an *independent* leaf each column follows its own
-Dirichlet-multinomial over its ``m_j`` levels that are left in the leaf's box, with ``a`` =
-`leaf_concentration` for each; for weights ``n_jc`` and widths ``w_c`` of the levels it is ::
+The contribution of rows inside a leaf, ``inside_l``, is ``-n_l ln v_l`` in the thesis, where leaves
+are *uniform*. In an *independent* leaf each column follows its own Dirichlet-multinomial over its
+``m_j`` remaining levels in the leaf's box, with ``a`` = `leaf_concentration` for each; for weights
+``n_jc`` and widths ``w_c`` of the levels it is ::
 
     sum_j [ lnG(a m_j) - lnG(n_l + a m_j)
             + sum_{c left} (lnG(n_jc + a) - lnG(a) - n_jc ln w_c) ]
 
 A *dependent* leaf averages over all trees that connect its columns; `dependence` has the formula.
 
-This prior, "poisson", weighs each tree, so the number of leaves is a priori spread as the number of
-trees with that many leaves times the Poisson, as in the thesis. Beside it there are two that are
-not the thesis's. With `prior` "size", of `LeafModel` alone, the number of leaves itself follows the
-Poisson, restricted to numbers that trees can have, and all ``N_K`` trees of K leaves are equally
-probable, see `tree_counts`::
+This prior, "poisson", weights each tree. So the prior probability of a number of leaves is
+proportional to the Poisson times the number of such trees, as in the thesis. Two other priors are
+not from the thesis. With `prior` "size", only for `LeafModel`, the number of leaves itself follows
+the Poisson, restricted to possible numbers, and all ``N_K`` trees of K leaves are equally probable,
+see `tree_counts`::
 
     log_prior = -lam + K ln lam - ln K! - ln N_K         (-inf if K > max_leaves)
 
-The other is a process, in either model: with `prior` "generative" a node is a leaf with
-probability ``s`` = `stop`, else it is split, by any of the ``N_i`` splits that its box allows with
-the same probability (`tree_counts`). A node whose box allows none is a leaf. So ::
+The other is a process, for both models: with `prior` "generative" a node is a leaf with probability
+``s`` = `stop`. Otherwise it is split, with equal probabilities of the ``N_i`` splits that its box
+allows (`tree_counts`). A node whose box allows no split is a leaf. So ::
 
     log_prior = sum_i [ln(1 - s) - ln N_i] + (leaves whose box allows a split) ln s
 
-sums to one over all trees, and over those below any box, whatever the number of leaves.
+sums to one over all trees, and over those below any box.
 
-The thesis's plug-in density ``n_l / (n v_l)``
-is zero on an empty leaf; the posterior mean is used unless asked otherwise.
+The thesis's plug-in density ``n_l / (n v_l)`` is zero on an empty leaf; the posterior mean is the
+default.
 """
 
 import math
@@ -73,16 +73,16 @@ class CascadeModel(ABC):
     """A prior on trees and a likelihood of their nodes' counts.
 
     `leaf_concentration` > 0 is the Dirichlet parameter of every level of a column inside an
-    independent leaf, and how many rows the prior of a dependent one is worth.
+    independent leaf, and the number of pseudo-rows of a dependent one.
     """
 
-    kind: ClassVar[int]  # which of the kernels' models it is
+    kind: ClassVar[int]  # the kernels' number of the model
     declares: ClassVar[type[TreeParameters]]
     concentration: float  # Dirichlet parameter > 0 of every leaf or branch
-    max_leaves: int | None  # trees of more leaves have no density; None for no bound
+    max_leaves: int | None  # larger trees have density 0; None for no bound
     leaf: str  # density inside leaves: "uniform", "independent" or "dependent"
     leaf_concentration: float
-    prior: str  # "poisson", "generative" or, of the leaf model alone, "size"
+    prior: str  # "poisson", "generative" or, only for the leaf model, "size"
     stop: float  # probability of a leaf under the generative prior, in (0, 1)
 
     def __post_init__(self) -> None:
@@ -98,12 +98,12 @@ class CascadeModel(ABC):
 
     @property
     def is_generative(self) -> bool:
-        """Whether the prior is the process, which sums to one over the trees below any box."""
+        """Whether the prior is the process, which is normalized over the trees below any box."""
         return self.prior == "generative"
 
     @property
     def is_by_size(self) -> bool:
-        """Whether the Poisson is that of the number of leaves, shared by all trees with as many."""
+        """Whether the number of leaves is Poisson, with equal shares for trees with as many."""
         return self.prior == "size"
 
     def log_prior(
@@ -115,8 +115,8 @@ class CascadeModel(ABC):
     ) -> float:
         """Return the log prior of a tree over `n_columns` columns, nats; -inf above `max_leaves`.
 
-        log_splits (n_nodes,) float64: `SplitSpace.log_splits` of the tree, for the generative prior
-        alone; log_n_trees (most,) float64: `TreeCounts.logs`, for the prior "size" alone.
+        log_splits (n_nodes,) float64: `SplitSpace.log_splits` of the tree, only for the generative
+        prior; log_n_trees (most,) float64: `TreeCounts.logs`, only for the prior "size".
         """
         if self.max_leaves is not None and tree.n_leaves > self.max_leaves:
             return -np.inf
@@ -126,14 +126,14 @@ class CascadeModel(ABC):
         if not self.is_generative:
             return self._log_poisson(tree, n_columns)
         assert log_splits is not None
-        drawn = log_splits[tree.feature != LEAF]  # of the splits, given where they stand
+        drawn = log_splits[tree.feature != LEAF]  # log numbers of splits at inner nodes
         if np.any(drawn == -np.inf):
             return -np.inf
         log_drawn = float(drawn.size * np.log1p(-self.stop) - drawn.sum())
         return float(self.log_stops(tree, log_splits).sum() + log_drawn)
 
     def log_stops(self, tree: Tree, log_splits: Floats) -> Floats:
-        """Return the log probability that each leaf stops, (n_nodes,) float64; 0 of inner nodes."""
+        """Return the log probability that each leaf stops, (n_nodes,) float64; 0 at inner nodes."""
         is_drawn = (tree.feature == LEAF) & (log_splits > -np.inf)
         return np.where(is_drawn, np.log(self.stop), 0.0)
 
@@ -142,7 +142,7 @@ class CascadeModel(ABC):
         """Return the thesis's log prior of a tree, nats."""
 
     def log_likelihood(self, tree: Tree, counts: Floats, log_inside: Floats) -> float:
-        """Return the log likelihood by nodes' weights, and what each adds as a leaf, nats."""
+        """Return the log likelihood by nodes' weights and their contributions as leaves, nats."""
         groups = self.dirichlet_groups(tree)
         terms = _log_beta_ratios(counts, groups, self.concentration) if groups else []
         return math.fsum([*terms, *log_inside[tree.leaves].tolist()])
@@ -153,7 +153,7 @@ class CascadeModel(ABC):
 
     @abstractmethod
     def dirichlet_groups(self, tree: Tree) -> list[NDArray[np.intp]]:
-        """Return groups of nodes of one Dirichlet each, from the root; others are certain."""
+        """Return groups of nodes with one Dirichlet each, from the root; others are certain."""
 
     def log_inclusion(self, n_columns: int) -> Floats:
         """Return the log prior of using 0 .. n_columns columns, (n_columns + 1,) float64."""
@@ -161,14 +161,14 @@ class CascadeModel(ABC):
 
     @abstractmethod
     def branch_log_weights(self, b: Floats) -> Floats:
-        """Return log weights for proposing ``b`` branches; any choice is correct."""
+        """Return log weights for proposals of ``b`` branches; any choice is correct."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeafModel(CascadeModel):
     """Model I: a Poisson on the number of leaves, one Dirichlet over all of them."""
 
-    expected_leaves: float = LeafParameters.expected_leaves.default  # no effect with "generative"
+    expected_leaves: float = LeafParameters.expected_leaves.default  # unused with "generative"
     concentration: float = LeafParameters.concentration.default
     max_leaves: int | None = LeafParameters.max_leaves.default
     leaf: str = LeafParameters.leaf.default
@@ -180,7 +180,7 @@ class LeafModel(CascadeModel):
 
     @property
     def rate(self) -> float:
-        """The number of leaves expected."""
+        """The expected number of leaves."""
         return float(self.expected_leaves)
 
     def _log_poisson(self, tree: Tree, n_columns: int) -> float:  # noqa: ARG002 - as the other's
@@ -194,11 +194,11 @@ class LeafModel(CascadeModel):
         return tree.summed(smoothed / smoothed.sum())
 
     def dirichlet_groups(self, tree: Tree) -> list[NDArray[np.intp]]:
-        """Return the leaves, all of which share one Dirichlet."""
+        """Return the leaves, which share one Dirichlet."""
         return [tree.leaves]
 
     def branch_log_weights(self, b: Floats) -> Floats:
-        """Return ``-b ln 2``: a branch more is a leaf more."""
+        """Return ``-b ln 2``: each additional branch is an additional leaf."""
         weights: Floats = -b * np.log(2.0)
         return weights
 
@@ -208,7 +208,7 @@ class BranchModel(CascadeModel):
     """Model II: a Poisson on the branches of every node, a Dirichlet at every split.
 
     `feature_inclusion`, in (0, 1), is the probability ``gamma`` that a column is used at all; None
-    leaves the factor out, as the generative prior needs.
+    omits the factor, as the generative prior requires.
     """
 
     expected_branches: float = BranchParameters.expected_branches.default
@@ -236,11 +236,11 @@ class BranchModel(CascadeModel):
 
     @property
     def rate(self) -> float:
-        """The number of branches expected."""
+        """The expected number of branches."""
         return float(self.expected_branches)
 
     def _log_poisson(self, tree: Tree, n_columns: int) -> float:
-        """Return the Poisson terms of all nodes and that of the columns used, nats."""
+        """Return the Poisson terms of all nodes and the term of the used columns, nats."""
         lam = self.expected_branches
         branches = _branches(tree)[tree.feature != LEAF]
         inner = float(np.sum(-lam + branches * np.log(lam) - gammaln(branches + 1)))
@@ -248,7 +248,7 @@ class BranchModel(CascadeModel):
         return inner - lam * tree.n_leaves + float(included)
 
     def probabilities(self, tree: Tree, counts: Floats) -> Floats:
-        """Return the product of ``(n_c + alpha) / (n + b alpha)`` down to every node."""
+        """Return the product of ``(n_c + alpha) / (n + b alpha)`` on the path to each node."""
         alpha, branches = self.concentration, _branches(tree)
         probabilities = np.ones(tree.n_nodes)
         for node in range(1, tree.n_nodes):
@@ -273,7 +273,7 @@ class BranchModel(CascadeModel):
         return inclusion
 
     def branch_log_weights(self, b: Floats) -> Floats:
-        """Return the Poisson's own weights, ``b ln lam - ln b!``."""
+        """Return the weights of the Poisson, ``b ln lam - ln b!``."""
         weights: Floats = b * np.log(self.expected_branches) - gammaln(b + 1)
         return weights
 
@@ -289,7 +289,7 @@ def _branches(tree: Tree) -> Integers:
 
 
 def _log_beta_ratios(counts: Floats, groups: list[NDArray[np.intp]], alpha: float) -> list[float]:
-    """Terms, perhaps large, of the logs of ``B(alpha + counts) / B(alpha, .., alpha)``."""
+    """Terms, possibly large, of the logs of ``B(alpha + counts) / B(alpha, .., alpha)``."""
     sizes, own = np.array([len(nodes) for nodes in groups]), counts[np.concatenate(groups)]
     totals = np.add.reduceat(own, np.cumsum(sizes) - sizes)
     terms = [
@@ -302,10 +302,10 @@ def _log_beta_ratios(counts: Floats, groups: list[NDArray[np.intp]], alpha: floa
 def independent_log_inside(
     schema: Schema, boxes: NDArray[np.uint64], level_counts: Floats, leaf_concentration: float
 ) -> Floats:
-    """Return what each box adds to the log likelihood as an independent leaf, (n,) float64 nats.
+    """Return each box's contribution as an independent leaf, (n,) float64 nats.
 
-    boxes (n, p) uint64: blocks, as in `Tree.boxes`; level_counts (n, L) float64: weight of every
-    level among the rows in each box, 0 for those not left; leaf_concentration > 0: Dirichlet
+    boxes (n, p) uint64: blocks, as in `Tree.boxes`; level_counts (n, L) float64: weight of each
+    level among the rows in each box, 0 for excluded levels; leaf_concentration > 0: Dirichlet
     parameter of every level.
     """
     a, starts = leaf_concentration, level_starts(schema)[:-1]
@@ -322,10 +322,10 @@ def independent_log_inside(
 def independent_probabilities(
     schema: Schema, boxes: NDArray[np.uint64], level_counts: Floats, leaf_concentration: float
 ) -> Floats:
-    """Return the probability of every level inside each box as an independent leaf, (n, L) float64.
+    """Return the probability of each level inside boxes as independent leaves, (n, L) float64.
 
-    That is ``(n_jc + a) / (n_l + a m_j)``, and 0 for levels not left. With ``a = 0`` it is the
-    share of the rows, or of the width where there are none.
+    It is ``(n_jc + a) / (n_l + a m_j)``, and 0 for excluded levels. With ``a = 0`` it is the share
+    of the rows or, without rows, of the width.
     """
     starts = level_starts(schema)
     left = levels_left(schema, boxes)

@@ -1,13 +1,12 @@
 """The draws of a cascade in few arrays: in memory after a fit, and in files.
 
-Nodes of all trees stand one tree after the other, each in preorder. Of a node are kept the column
-that it splits, its depth, from which the parents follow, and the block that leads to it; of a leaf
-its weight and, where leaves are not uniform, which of the distinct counts of levels or of pairs of
-levels are its own. Draws share most boxes, and boxes of the same rows their counts: each is kept
-once.
+Nodes are in preorder, tree after tree. For each node, the arrays have the column of its split, its
+depth, which determines the parents, and the block that leads to it. For each leaf, they have its
+weight and, unless leaves are uniform, the index of its counts of levels or of pairs of levels.
+Draws share most boxes, and boxes with the same rows share counts; each is stored once.
 
-Where draws take more than their share of memory all the same, every second one is left out, until
-the others fit.
+If draws still take more than their share of memory, every second one is dropped until the others
+fit.
 """
 
 from collections import Counter
@@ -32,40 +31,40 @@ from bayescascade.methods.cascades.tree import Tree, leaf_boxes
 from bayescascade.model.kept_draws import MAX_KEPT_DRAWS, Draws, check_times
 from bayescascade.model.packing import MOST_BYTES, Unpacked, narrow, pack
 
-_NODE_BYTES = 32  # of a node, while trees are packed
-_AT_ONCE, _LARGEST = 1 << 22, 1 << 26  # words of boxes checked at once, and of one tree's
-_WORDS = 16  # checked of a node, beside its box
+_NODE_BYTES = 32  # for a node, during packing
+_AT_ONCE, _LARGEST = 1 << 22, 1 << 26  # words of boxes checked at once, and of the largest tree
+_WORDS = 16  # words checked for a node, in addition to its box
 _TOLERANCE = 1e-6  # between the weights of trees
 _FIELDS = ("n_nodes", "feature", "depth", "block", "blocks", "counts", "rows")
 _INSIDE = {"independent": "level_counts", "dependent": "pair_counts"}
-_KINDS = {1: "|u1", 2: "<u2", 4: "<u4", 8: "<f8"}  # by bytes, of what `narrow` returns of floats
+_KINDS = {1: "|u1", 2: "<u2", 4: "<u4", 8: "<f8"}  # floats' types in `narrow`, by bytes
 
-Narrow = NDArray[Any]  # of the type that `narrow` returns
+Narrow = NDArray[Any]  # in the type that `narrow` returns
 
 _SHARE = 1 / 8  # of the memory limit
-_MOST_COUNTS = 1 << 21  # of pairs of levels, in all distinct leaves
+_MOST_COUNTS = 1 << 21  # counts of pairs of levels in all distinct leaves
 Item = TypeVar("Item")
 Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, eq=False)
 class PackedTrees(Sequence[CountedTree]):
-    """Trees with the weights of their leaves, each made when it is asked for."""
+    """Trees with the weights of their leaves; each is built on access."""
 
     leaf: str
-    n_levels: int  # of all columns
+    n_levels: int  # total number of levels
     n_nodes: Narrow  # (n_trees,)
-    feature: Narrow  # (n,) of the nodes of all trees: the column split and 1, 0 at leaves
+    feature: Narrow  # (n,) for the nodes of all trees: column of the split plus 1, 0 at leaves
     depth: Narrow  # (n,)
     block: Narrow  # (n,): position in `blocks`
     blocks: Narrow  # (n_blocks,)
-    counts: Narrow  # (n_leaves,) of the leaves of all trees
-    rows: Narrow  # (n_leaves,): the leaf's row of `inside`; none of uniform leaves
+    counts: Narrow  # (n_leaves,) for the leaves of all trees
+    rows: Narrow  # (n_leaves,): the leaf's row of `inside`; empty for uniform leaves
     inside: Narrow  # (n_distinct, width): counts of levels, or lower triangles of counts of pairs
 
     @cached_property
     def _ends(self) -> list[list[int]]:
-        """Where the nodes and leaves of each tree begin, and those of the last end."""
+        """Where the nodes and leaves of each tree begin, and where the last ones end."""
         nodes = np.concatenate([[0], np.cumsum(self.n_nodes, dtype=np.int64)])
         leaves = np.concatenate([[0], np.cumsum(self.feature == 0)])[nodes]
         ends: list[list[int]] = np.stack([nodes, leaves], axis=1).tolist()
@@ -152,11 +151,11 @@ class PackedTrees(Sequence[CountedTree]):
     def from_record(
         cls, record: Mapping[str, Any], n_trees: int, total: float, schema: Schema, leaf: str
     ) -> "PackedTrees":
-        """Rebuild `n_trees` >= 1 trees from what `to_record` returned.
+        """Rebuild `n_trees` >= 1 trees from the result of `to_record`.
 
-        `total` is the weight of all rows, to which the leaves of each tree sum up. Raises
-        ModelFileError if they are no trees over the schema's columns, or the counts are not their
-        leaves'; KeyError, TypeError or ValueError if a field is missing or of a wrong type.
+        `total` is the weight of all rows, the sum over each tree's leaves. Raises ModelFileError if
+        they are not trees over the schema's columns, or the counts do not agree with their leaves;
+        KeyError, TypeError or ValueError if a field is missing or of a wrong type.
         """
         if set(record) != {*_FIELDS, *([_INSIDE[leaf]] if leaf in _INSIDE else [])}:
             raise ModelFileError(f"a saved model's draws must be trees with {leaf} leaves")
@@ -184,7 +183,7 @@ class PackedTrees(Sequence[CountedTree]):
         return trees
 
     def _check(self, schema: Schema, total: float) -> None:
-        """Raise ModelFileError unless all trees are valid; a few at once, as boxes are large."""
+        """Raise ModelFileError unless all trees are valid; checked in parts, as boxes are large."""
         held = None
         if self.leaf != "uniform":
             held = Inside.of(schema, self.inside, self.leaf == "dependent")
@@ -210,12 +209,12 @@ class PackedTrees(Sequence[CountedTree]):
 
 
 def _width(leaf: str, n_levels: int) -> int:
-    """Return how many numbers are kept of a leaf."""
+    """Return the number of counts for a leaf."""
     return n_levels * (n_levels + 1) // 2 if leaf == "dependent" else n_levels
 
 
 def _inside(one: CountedTree) -> Narrow:
-    """Return what is kept of each leaf; nothing of uniform ones."""
+    """Return the counts of each leaf; empty for uniform ones."""
     if one.pair_counts is not None:
         return narrow(lower_of_pairs(one.pair_counts))
     return np.empty((0, 0)) if one.level_counts is None else narrow(one.level_counts)
@@ -228,7 +227,7 @@ def keep_draws(
     leaf: str,
     memory_limit: float,
 ) -> Draws[CountedTree]:
-    """Return draws and weights: all, or each second, fourth, .., in an eighth of `memory_limit`."""
+    """Return draws and weights: all, or every 2nd, 4th, .., to fit an eighth of `memory_limit`."""
     most_bytes, most_boxes = min(MOST_BYTES, _SHARE * memory_limit), np.inf
     if leaf == "dependent":
         most_boxes = _MOST_COUNTS // int(schema.n_levels.sum()) ** 2
@@ -246,7 +245,7 @@ def keep_draws(
 def read_draws(
     record: Mapping[str, Any], total: float, schema: Schema, leaf: str
 ) -> Draws[CountedTree]:
-    """Return draws that a file has; see `PackedTrees.from_record`."""
+    """Return the draws of a file; see `PackedTrees.from_record`."""
     of_trees = dict(record)
     times = [check_times(n) for n in of_trees.pop("times")]
     if not 1 <= len(times) <= MAX_KEPT_DRAWS:
@@ -255,14 +254,14 @@ def read_draws(
 
 
 def are_large(counted: Sequence[CountedTree], memory_limit: float) -> bool:
-    """Whether what users see of the draws would take more than their share of memory."""
+    """Whether readable trees of all draws would take more than their share of memory."""
     if not isinstance(counted, PackedTrees) or counted.leaf != "independent":
         return False  # dependent leaves are shared
     return 8 * counted.rows.size * counted.n_levels > _SHARE * memory_limit
 
 
 class MappedSequence(Sequence[Made], Generic[Item, Made]):
-    """What `make` returns for each of `items`, computed whenever it is asked for."""
+    """The results of `make` for each of `items`, computed on each access."""
 
     def __init__(self, make: Callable[[Item], Made], items: Sequence[Item]) -> None:
         self._make, self._items = make, items

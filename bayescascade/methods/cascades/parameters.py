@@ -13,19 +13,19 @@ from bayescascade.model.parameters import (
 )
 
 LEAVES = ("uniform", "independent", "dependent")
-"""What the density is inside a leaf."""
+"""Kinds of densities inside a leaf."""
 
 PARTITIONS = ("subsets", "levels")
-"""How a split may share out a column's remaining levels."""
+"""Ways for a split to partition a column's remaining levels."""
 
 PRIORS = ("poisson", "generative", "size")
-"""What weighs the trees; "size" only those of the leaf model."""
+"""Priors on trees; "size" only for the leaf model."""
 
 _BRANCHES = "Maximum number of branches per split"
 
 
 class ShownParameters(Parameters):
-    """Which tree is shown."""
+    """The choice of the shown tree."""
 
     tree = Choice(
         "best",
@@ -36,7 +36,7 @@ class ShownParameters(Parameters):
 
 
 class TreeParameters(ShownParameters, LearnedDensityParameters, MemoryParameters, SearchParameters):
-    """Of both cascades."""
+    """Parameters of both cascades."""
 
     concentration = Real(2.0, "Dirichlet parameter of each leaf, branch or rule", above=0.0)
     prior = Choice(
@@ -81,7 +81,7 @@ class TreeParameters(ShownParameters, LearnedDensityParameters, MemoryParameters
 
 
 class LeafParameters(TreeParameters):
-    """Of the leaf model."""
+    """Parameters of the leaf model."""
 
     expected_leaves = Real(8.0, "Expected number of leaves (prior mean)", above=0.0)
     max_branches = Integer(2, _BRANCHES, minimum=2, none="all")
@@ -89,7 +89,7 @@ class LeafParameters(TreeParameters):
 
 
 class BranchParameters(TreeParameters):
-    """Of the branch model."""
+    """Parameters of the branch model."""
 
     expected_branches = Real(2.0, "Expected number of branches per node (prior mean)", above=0.0)
     max_branches = Integer(None, _BRANCHES, minimum=2, none="all")
@@ -117,7 +117,7 @@ class BranchParameters(TreeParameters):
 
 
 class AutoParameters(ShownParameters, DensityParameters, MemoryParameters, ChainParameters):
-    """Of the cascade that suits a table."""
+    """Parameters of `AutoCascade`."""
 
     effort = Choice(
         "normal",
@@ -129,7 +129,7 @@ class AutoParameters(ShownParameters, DensityParameters, MemoryParameters, Chain
 
 
 class DetParameters(LearnedDensityParameters):
-    """Of greedy trees; see `DensityEstimationTree`."""
+    """Parameters of `DensityEstimationTree`."""
 
     min_leaf_size = Real(0.0, "Minimum weight of a leaf", minimum=0.0)
     max_leaf_size = Real(10.0, "Nodes with at most this weight are not split", minimum=0.0)
@@ -147,7 +147,7 @@ class DetParameters(LearnedDensityParameters):
     time_limit = RunParameters.time_limit
 
 
-# Goh (2018), section 3.3: 5 or 8 leaves, 2 or 3 branches, as evidence or folds say
+# Goh (2018), section 3.3: 5 or 8 leaves, 2 or 3 branches, by evidence or folds
 
 AUTO = ListedDensity(
     "auto",
@@ -187,6 +187,6 @@ GRID_PARAMETERS = {
     "leaf": ("expected_leaves", *_COMMON, "max_leaves"),
     "branch": ("expected_branches", *_COMMON, "feature_inclusion"),
 }
-"""Which parameters each model has whose evidence is asked for."""
+"""Parameters of each model for evidence grids."""
 
 EVIDENCE_MODELS = tuple(GRID_PARAMETERS)

@@ -1,16 +1,16 @@
 """The posteriors of cascades, of leaves and of branches; `models` has the formulas.
 
-Under the leaf posterior trees with the same leaves are equally probable, so a search ends in any of
-them. `strongest_splits_first` picks the one that is read most easily: at every node the split that
-gains the most log likelihood, ``sum_b n_b ln[(n_b / n) / (w_b / w)]`` for branches with weight
-``n_b`` and share ``w_b / w`` of the node's volume; of equal ones the earliest column. It is taken
-to be that of uniform branches even where leaves are not: it only chooses among equals.
+Under the leaf posterior, trees with the same leaves are equally probable, so a search returns any
+of them. `strongest_splits_first` chooses the most readable one. Each node has the split that gains
+the most log likelihood, ``sum_b n_b ln[(n_b / n) / (w_b / w)]`` for branches with weight ``n_b``
+and share ``w_b / w`` of the node's volume; ties go to the earliest column. The gain is that of
+uniform branches even for other leaves, because it only chooses between equally probable trees.
 
-It is a function of the set of leaves alone. At a node, two levels of a column must stay together
-if some leaf holds both, so the column's levels fall into groups, and any way of sharing out whole
-groups can be completed to a tree with the given leaves (a tree's split, restricted to one side of
-the cut, still splits it or drops out). The gain is convex in the shares, so of the two-way cuts the
-best sets off the densest groups, as with any sum of a convex function over two sides.
+It is a function of the set of leaves alone. At a node, two levels of a column must stay together if
+some leaf holds both. So the column's levels form groups, and any partition of whole groups can be
+completed to a tree with the given leaves (a tree's split, restricted to one side of the cut, still
+splits it or drops out). The gain is convex in the shares, so the best two-way cut separates the
+densest groups, as for any sum of a convex function over two sides.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -126,7 +126,7 @@ class _Group(NamedTuple):
 
 
 def strongest_splits_first(tree: Tree, counts: Floats, schema: Schema, max_branches: int) -> Tree:
-    """Return the tree of the same leaves whose splits gain most from the root, by nodes' counts."""
+    """Return the tree with the same leaves whose first splits gain most, by nodes' counts."""
     is_nominal = [column.kind == "nominal" for column in schema.columns]
     boxes = tree.codes(is_nominal, root_box(schema))
     leaves = sorted(_Leaf(tuple(boxes[leaf]), float(counts[leaf])) for leaf in tree.leaves)
@@ -161,7 +161,7 @@ def _gain(blocks: Sequence[_Group]) -> float:
 
 
 def _partitions(groups: list[_Group], column: Column, max_branches: int) -> Iterator[list[_Group]]:
-    """Yield the candidate ways to share out a column: each group apart, or two sides."""
+    """Yield the candidate partitions of a column: single groups, or two sides."""
     if len(groups) < 2:
         return
     if 2 < len(groups) <= max_branches:
@@ -179,7 +179,7 @@ def _merge(groups: Sequence[_Group]) -> _Group:
 
 
 def _groups(leaves: Sequence[_Leaf], j: int, column: Column) -> list[_Group]:
-    """Return the finest groups of column `j`'s levels that no leaf straddles, by lowest code."""
+    """Return the finest groups of column `j`'s levels such that no leaf has parts of two groups."""
     parts: list[set[int]] = []
     for codes in {leaf.box[j] for leaf in leaves}:
         touching = [part for part in parts if not part.isdisjoint(codes)]

@@ -1,9 +1,9 @@
-"""Many uniform or independent leaves at once, weighed by the levels of the rows inside each.
+"""Evidences of many uniform or independent leaves at once, from the levels of their rows.
 
-All leaves fix the same columns. Inside a leaf, each of the columns that are left is independent of
-the others: its levels follow a Dirichlet-multinomial in an independent leaf, and are as probable as
-they are wide in a uniform one. As for dependent leaves, the widths of levels are left to the
-caller: what is returned is about levels, not about what is inside them.
+All leaves fix the same columns. Inside a leaf, the other columns are independent of each other. The
+levels of each follow a Dirichlet-multinomial in an independent leaf, and have probabilities
+proportional to their widths in a uniform one. As for dependent leaves, the caller adds the widths
+of levels: results are probabilities of levels, not densities inside them.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bayescascade.methods.cascades.models import CascadeModel
 
 
-_MOST_COUNTS = 1 << 20  # of levels in leaves, at once
+_MOST_COUNTS = 1 << 20  # counts of levels in leaves, at once
 
 
 def weigh_products(
@@ -29,13 +29,14 @@ def weigh_products(
     learned: tuple[Integers, Integers],
     scored: tuple[Codes, Integers],
 ) -> tuple[Floats, Floats]:
-    """Return log evidences of leaves (n,), and log densities of rows (m,), but for the widths.
+    """Return log evidences of leaves (n,), and log densities of rows (m,), without widths.
 
-    Leaf i holds the table's ``rows[edges[i]:edges[i + 1]]`` of `learned`, `scored` has columns in
-    the same way; `left` are the columns that the leaves do not fix.
+    `learned` is (rows, edges): leaf i holds the table's ``rows[edges[i]:edges[i + 1]]``. `scored`
+    is (codes, edges), with its columns in the same way. `left` are the columns that the leaves do
+    not fix.
     """
     (rows, edges), (codes, code_edges) = learned, scored
-    rows = rows[edges[0] : edges[-1]]  # those before are in none of the leaves
+    rows = rows[edges[0] : edges[-1]]  # earlier rows are in none of the leaves
     n_leaves, a, weights = edges.size - 1, model.leaf_concentration, table.weights[rows]
     leaf = np.repeat(np.arange(n_leaves), np.diff(edges))
     at = np.repeat(np.arange(n_leaves), np.diff(code_edges))
@@ -65,7 +66,7 @@ def weigh_products(
 
 
 def _together(left: Sequence[int], n_levels: Integers, n_leaves: int) -> list[list[int]]:
-    """Return the columns in parts, each of few enough levels to count all leaves' at once."""
+    """Return the columns in parts with few enough levels to count all leaves at once."""
     columns = np.array(left, np.int64)
     parts = np.cumsum(n_levels[columns] * n_leaves) // _MOST_COUNTS
     return [columns[parts == part].tolist() for part in np.unique(parts)]

@@ -1,13 +1,13 @@
-"""A proved bound on the rounding error of a tree's log density, from the sizes of its terms.
+"""A proved bound on the rounding error of a tree's log density, by the sizes of its terms.
 
-With u = `UNIT`, every log gamma function is off by `EVALUATED` u times its size, see `model.guard`,
-and their sum, by `math.fsum`, by u of itself. Where weights are not whole, a count may be off by a
-share `share_of_sums` of itself, c: then so are ``x abs(psi(x))`` for each ``lnG(x)``, and ``n
-abs(ln v)``. A log volume is the sum of p logs, and on the way down of one more per split, each of a
-ratio of sums of at most q widths: with V the largest size that a log volume may have, it is off by
+With u = `UNIT`, each log gamma function is off by `EVALUATED` u times its size, see `model.guard`,
+and their sum, by `math.fsum`, by u times its size. If weights are not integers, a count may be off
+by a share c, `share_of_sums`. This adds an error of ``c x abs(psi(x))`` for each ``lnG(x)``, and
+``c n abs(ln v)``. A log volume is the sum of p logs, and of one more for each split on the path,
+each of a ratio of sums of at most q widths. With V the largest size of a log volume, it is off by
 ``(p + d + 4) u V + d (q + 4) u`` at depth d. Inside an independent leaf, L terms are added in
-order, which costs L u; inside a dependent one, sums of p**2 log gammas are, and determinants of p
-columns, whose eliminations add and multiply positive numbers alone.
+order, which costs L u. Inside a dependent leaf, there are sums of p**2 log gammas, and determinants
+of p columns, whose eliminations only add and multiply positive numbers.
 """
 
 from math import log, log1p, log2
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def density_rounding(
     model: CascadeModel, table: "Table", tree: Tree, counts: Floats, splits: SplitSpace
 ) -> float:
-    """Return by how much the log density of a tree may be off, nats; counts (n_nodes,)."""
+    """Return a bound on the error of a tree's log density, nats; counts (n_nodes,)."""
     schema = table.schema
     alpha, of_counts = model.concentration, share_of_sums(table.weights)
     p, q, total = schema.n_columns, int(schema.n_levels.max()), float(counts[0])
@@ -50,14 +50,14 @@ def density_rounding(
 
 
 def rounding_of_all(model: CascadeModel, table: "Table", depth: int, n_boxes: int) -> float:
-    """Return by how much any tree's sum over n_boxes with rows may be off, nats.
+    """Return a bound on the error of any tree's sum over n_boxes with rows, nats.
 
-    It is added up box by box, as a leaf and by splits of at most q branches. At each depth at most
-    N boxes hold rows, the fewer of rows and boxes. With n their weight, and l the largest size of a
-    log of an argument and 1, their Dirichlet terms have sizes of at most
-    ``l (2 n + 4 N q (alpha + 1))``, and as leaves they have those of N leaves. Boxes without rows
-    have none: their terms cancel. The widths of m distinct rows are added pairwise: by eights in
-    blocks of up to 128, then two by two, which is at most 24 + log2(m) additions for each.
+    The sum is over boxes, as a leaf and by splits of at most q branches. At each depth at most N
+    boxes hold rows, the minimum of rows and boxes. With n their weight, and l the largest size of a
+    log of an argument plus 1, their Dirichlet terms have sizes of at most ``l (2 n + 4 N q (alpha +
+    1))``, and as leaves they have those of N leaves. The terms of boxes without rows cancel. The
+    widths of m distinct rows are added pairwise: by eights in blocks of up to 128, then two by two,
+    so each has at most 24 + log2(m) additions.
     """
     schema, weights = table.schema, table.weights
     n = min(table.n_distinct, n_boxes)
@@ -77,7 +77,7 @@ def rounding_of_all(model: CascadeModel, table: "Table", depth: int, n_boxes: in
 
 
 def largest_log_volume(schema: Schema) -> float:
-    """Return the largest size that the log volume of a box may have, nats."""
+    """Return the largest size of the log volume of a box, nats."""
     widths = (column.widths for column in schema.columns)
     return float(sum(np.abs(np.log([each.min(), each.sum()])).max() for each in widths))
 
@@ -90,28 +90,28 @@ def _inside_rounding(
     of_counts: float,
     largest: float,
 ) -> float:
-    """Return by how much what is inside all leaves, independent or dependent, may be off."""
+    """Return a bound on the error of the contributions inside all leaves, not uniform ones."""
     a, n_levels = model.leaf_concentration, schema.n_levels
     p, n_all = schema.n_columns, int(n_levels.sum())
     shares = np.array([a]) if model.leaf == "independent" else a / n_levels / n_levels.max()
     ends = np.array([shares.min(), a * (n_levels.max() + 1) + total + 1.0])
-    each = float(np.abs(np.log(ends)).max()) + 1.0  # of a log gamma, by its argument and 1
+    each = float(np.abs(np.log(ends)).max()) + 1.0  # of a log gamma, over its argument plus 1
     n_terms = n_all if model.leaf == "independent" else n_all**2
     n_sums = p if model.leaf == "independent" else p**2
-    # the arguments of each of the sums come to the leaves' weight and, for each term, to a
+    # the arguments of each sum add up to the leaves' weight plus a for each term
     sizes = 2 * each * (n_sums * total + n_terms * (2 + 3 * a) * n_leaves) + largest * total
     n_operations = n_terms + (p**3 if model.leaf == "dependent" else 0)
     return float(((EVALUATED + n_operations) * UNIT + of_counts) * sizes)
 
 
 def _log_sizes(model: CascadeModel, log_splits: float) -> float:
-    """Return the largest log that a node adds by the generative prior and `log_splits`, and 2."""
+    """Return the largest log that a node adds by the generative prior, plus 2."""
     return abs(log(model.stop)) + abs(log1p(-model.stop)) + max(log_splits, 0.0) + 2.0
 
 
 def _prior_rounding(model: CascadeModel, tree: Tree, p: int, splits: SplitSpace) -> float:
-    """Return by how much the log prior of a tree over p columns may be off."""
-    if model.is_generative:  # the logs of p numbers of splits are joined to that of their sum
+    """Return a bound on the error of the log prior of a tree over p columns."""
+    if model.is_generative:  # with the log of a sum of p numbers of splits
         sizes = tree.n_nodes * _log_sizes(model, splits.log_most)
         return (EVALUATED + p + tree.n_nodes) * UNIT * sizes
     log_rate, sizes = abs(float(np.log(model.rate))), 0.0

@@ -1,4 +1,4 @@
-"""How deep all trees may be summed over, and of which columns; its size is computed first."""
+"""The depth and columns for a sum over all trees; its cost is computed first."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 _QUICK = 8e9  # steps, some seconds
 _MOST_STEPS = 1e13  # hours
-_OF_SUBSET = 4e5  # steps that a set of columns takes, however few rows there are
-_OF_ROW, _OF_BOX = 60.0, 300.0  # steps of its rows and boxes, however few other columns
-_OF_FILLED = 10.0  # of a pair of levels that a box has rows with
-_MOST_PAIRED = 5_000  # rows whose pairs of levels are counted
-_NEAR_BYTES = 32e3  # of pairs of levels that are as near as can be
-_DEEP = 3  # columns that paths fix, rather than fewer of more columns
+_OF_SUBSET = 4e5  # steps for a set of columns, even with few rows
+_OF_ROW, _OF_BOX = 60.0, 300.0  # steps for its rows and boxes, even with few other columns
+_OF_FILLED = 10.0  # steps for a pair of levels with rows in a box
+_MOST_PAIRED = 5_000  # rows to count pairs of levels
+_NEAR_BYTES = 32e3  # of pairs of levels that fit into the fastest cache
+_DEEP = 3  # depth that is preferred to more columns
 
 
 def extent_of(posterior: "CascadePosterior", max_depth: int | None) -> tuple[float, float, float]:
-    """Return steps, bytes and sets of columns of all trees that `fitting_trees` would choose."""
+    """Return steps, bytes and sets of columns for the trees that `fitting_trees` would choose."""
     table = posterior.table
     depth, columns = max_depth, np.flatnonzero(table.schema.n_levels > 1)
     if depth is None:
@@ -44,17 +44,18 @@ def extent_of(posterior: "CascadePosterior", max_depth: int | None) -> tuple[flo
 
 
 def steps_a_row(schema: "Schema", n_subsets: float) -> float:
-    """Return about how many steps of nanoseconds it takes to score a row by dependent leaves."""
+    """Return the approximate steps, of nanoseconds each, to score a row by dependent leaves."""
     return n_subsets * float((schema.n_levels > 1).sum()) ** 3 / 6
 
 
 def fitting_trees(
     posterior: "CascadePosterior", max_depth: int | None, memory_limit: float
 ) -> tuple[int, list[int]]:
-    """Return how many columns paths may fix, and which, so that it takes some seconds.
+    """Return the number of columns that paths may fix, and these columns, to take some seconds.
 
-    All of them; or, where paths could then fix fewer than three, those of most mutual information
-    with others, of which paths may fix three. A given `max_depth` is used with all columns.
+    These are all columns; or, if paths could then fix fewer than three, the columns with the
+    largest mutual information with others, so that paths may fix three. A given `max_depth` is used
+    with all columns.
     """
     table = posterior.table
     can_split = np.flatnonzero(table.schema.n_levels > 1)
@@ -80,7 +81,7 @@ def fitting_trees(
 def _fitting_depth(
     table: "Table", columns: Integers, most_steps: float, memory_limit: float
 ) -> tuple[int, float, float]:
-    """Return up to how many of some columns may be fixed, and steps and bytes of one more."""
+    """Return how many of some columns may be fixed, and steps and bytes for one more."""
     steps = n_bytes = 0.0
     for size, (steps, n_bytes) in enumerate(_extents(table, columns)):
         if steps > most_steps or n_bytes > memory_limit:
@@ -89,12 +90,12 @@ def _fitting_depth(
 
 
 def _extents(table: "Table", columns: Integers) -> Iterator[tuple[float, float]]:
-    """Yield steps and bytes of all trees that fix up to 0, 1, 2, ... of some columns."""
+    """Yield steps and bytes for all trees that fix up to 0, 1, 2, ... of some columns."""
     levels = table.schema.n_levels[columns].astype(np.float64)
     n, n_levels = table.n_distinct, int(table.schema.n_levels.sum())
-    products = np.atleast_1d(np.poly(-levels))  # summed over subsets of each number of columns
+    products = np.atleast_1d(np.poly(-levels))  # sums over subsets of each size
     n_joined = np.maximum(np.arange(levels.size + 1) - 1, 0)
-    products *= _share_of_pairs(table) ** n_joined  # as far as pairs tell which boxes have rows
+    products *= _share_of_pairs(table) ** n_joined  # estimated boxes with rows, by pairs
     n_open = int((table.schema.n_levels > 1).sum())
     of_pair = min(1.0 + 8.0 * n_levels**2 / _NEAR_BYTES, 2.5)
     steps = n_bytes = 0.0
@@ -111,7 +112,7 @@ def _extents(table: "Table", columns: Integers) -> Iterator[tuple[float, float]]
 
 @lru_cache(8)
 def _share_of_pairs(table: "Table") -> float:
-    """Return which part of the pairs of different columns' levels has rows, of some thousands."""
+    """Return the share of pairs of levels of two columns that some thousands of rows have."""
     codes = table.codes[:, :: -(-max(table.n_distinct, 1) // _MOST_PAIRED)]
     n_rows, starts = codes.shape[1], np.cumsum([0, *table.schema.n_levels[:-1]])
     is_known = codes >= 0

@@ -1,26 +1,26 @@
 """All trees of few fixed columns, exactly: sum, maximum, average density.
 
-Splits send every level its own way (`partitions="levels"`), so that a box is a set of columns and
-the level that each of them is fixed at, and trees that fix at most `max_depth` columns on a path
-meet no more boxes than there are such sets times the levels seen in them. Boxes without rows need
-no table: what stands below them is worth its prior.
+Each level of a split has its own branch (`partitions="levels"`), so a box is a set of columns with
+a fixed level of each, and trees that fix at most `max_depth` columns on a path have no more boxes
+than there are such sets times their observed levels. Boxes without rows need no table: the trees
+below them have their prior probability.
 
-With `BranchModel` what a split is worth depends on its own branches alone, so one pass from the
+With `BranchModel` the factor of a split depends only on its own branches, so one pass from the
 smallest boxes up sums over all trees. Let ``Z(S)`` be the sum of the priors of all subtrees below a
-box that fixes columns S, and ``pi`` the prior probability of ending there in a leaf or of splitting
-column j, given by ``Z``. Then ``U``, the log of the average likelihood of the rows in box x, is ::
+box that fixes columns S, and ``pi`` the prior probability of a leaf there or of a split of column
+j, by ``Z``. Then the log of the average likelihood of the rows in box x is ::
 
     U(x) = log[ pi(leaf) L_leaf(x) + sum_j pi(j) B_j(x) prod_c exp U(x, j = c) ]
 
 with ``L_leaf`` of `dependence` or `models` and ``B_j = B(alpha + n_c) / B(alpha, ..)``. The
-summands, divided by their sum, are what the box does in a tree drawn from the posterior; going down
-from the root they give each box the probability that a new row ends in it, and a row's density,
+summands, divided by their sum, are the posterior probabilities of a leaf or a split in the box.
+From the root down they give the probability that a new row ends in each box, and a row's density,
 averaged over all trees, is a sum over the boxes that hold it.
 
 **Tempered** by `temper` = c, likelihoods in a box of n > c rows are taken to the power c / n, and
-``U`` is divided by it again: the box weighs what to do as if it held c rows like its own. This is
-not Bayes: likelihoods of many rows make a posterior as sure as if one of the trees were true, and
-it then averages over too few. `score_tempers` is there to choose c by the score of held-out rows.
+``U`` is divided by this power again. So the box is split as if it had c rows like its own. This is
+not Bayesian: with many rows, a posterior is as certain as if one of the trees were true, and it
+then averages over too few trees. `score_tempers` helps to choose c by the score of held-out rows.
 """
 
 from collections.abc import Callable, Sequence
@@ -54,12 +54,12 @@ if TYPE_CHECKING:
 Subset = tuple[int, ...]
 
 TEMPERS = (None, 400.0, 200.0, 100.0, 50.0, 25.0, 12.5)
-"""Of which one is chosen on held-out rows."""
+"""Candidate tempers; held-out rows choose one."""
 
 _LEAST, _LEAST_CHOOSING = 1e-9, 1e-5
-"""Of a row's density, how much all boxes that are passed over may make, or to choose a temper."""
+"""Largest share of a row's density in skipped boxes, and the same for the choice of a temper."""
 
-_ROWS_AT_ONCE = 1 << 24  # times subsets of columns, times tempers
+_ROWS_AT_ONCE = 1 << 24  # rows times subsets of columns times tempers
 _CELLS_AT_ONCE = 1 << 22  # pairs of levels in boxes
 
 
@@ -121,7 +121,7 @@ class ShallowTrees:
         self.n_columns = len(self._open)
         self.max_depth = min(int(max_depth), self.n_columns)
         self.is_complete = self.max_depth == len(can_split)
-        self._root = np.zeros(self.table.n_distinct, np.int64)  # each row's box, nothing fixed
+        self._root = np.zeros(self.table.n_distinct, np.int64)  # boxes without fixed columns
         self._subsets: list[Subset] = []
         for size in range(self.max_depth + 1):
             self._subsets += combinations(self._open, size)
@@ -129,7 +129,7 @@ class ShallowTrees:
         self._weigh(temper)
 
     def tempered(self, temper: float | None) -> "ShallowTrees":
-        """Return the result for another `temper`, in a fraction of the time: no row is counted."""
+        """Return the result for another `temper`, in a fraction of the time: it counts no rows."""
         other = copy(self)
         for known in ("tree", "_best", "rounding"):
             other.__dict__.pop(known, None)
@@ -139,10 +139,10 @@ class ShallowTrees:
     # -- boxes -------------------------------------------------------------------------------------
 
     def _find_boxes(self) -> None:
-        """Find the boxes with rows, subset by subset, and add for every subset one without rows.
+        """Find the boxes with rows, subset by subset, and add one without rows for each subset.
 
-        Sets, of every subset, its first box and the subset of one column more (-1: none); of every
-        box, its subset, weight, log evidence and the box where one level more is fixed.
+        This sets, for each subset, its first box and the subsets with one more column (-1: none);
+        for each box, its subset, weight, log evidence and the boxes with one more fixed level.
         """
         table, weights, n_subsets = self.table, self.table.weights, len(self._subsets)
         in_rows = self._log_widths[table.codes + self._starts[:-1, np.newaxis]].sum(axis=0)
@@ -150,7 +150,7 @@ class ShallowTrees:
         number = {subset: i for i, subset in enumerate(self._subsets)}
         self._subset_below = np.full((n_subsets, self._n_levels.size), -1)
         firsts, counts, log_leaf, below = [0], [], [], []
-        boxes: dict[Subset, Integers] = {}  # of every row
+        boxes: dict[Subset, Integers] = {}  # box of each row
         for size in range(self.max_depth + 1):
             above, boxes = boxes, {}
             for subset in combinations(self._open, size):
@@ -184,7 +184,7 @@ class ShallowTrees:
         self._layers = [np.flatnonzero(sizes == size) for size in range(self.max_depth + 1)]
 
     def _refined(self, box: Integers, j: int) -> Integers:
-        """Return the number of each row's box, of those with rows, where column j is fixed too."""
+        """Return each row's box, among those with rows, if column j is fixed, too."""
         key = box * self._n_levels[j] + self.table.codes[j]
         numbers: Integers = (np.cumsum(np.bincount(key) > 0) - 1)[key]
         return numbers
@@ -192,14 +192,14 @@ class ShallowTrees:
     # -- sums --------------------------------------------------------------------------------------
 
     def _weigh(self, temper: float | None) -> None:
-        """Set boxes' log probabilities (n, p + 1), the leaf's last, and the logs of the sums."""
+        """Set boxes' log probabilities (n, p + 1), the leaf's last, and the log sums."""
         self.temper = None if temper is None else check_real("temper", temper, above=0.0)
         alpha, b, n_subsets = self.posterior.model.concentration, self._n_levels, len(self._subsets)
         n = self._counts.size
         values, self._log_choices = np.zeros(n), np.empty((n, b.size + 1))
         log_trees, log_prior = np.zeros(n_subsets), np.empty((n_subsets, b.size + 1))
         for at in reversed(self._layers):
-            own = at[at >= self.n_boxes] - self.n_boxes  # subsets, whose priors come first
+            own = at[at >= self.n_boxes] - self.n_boxes  # subsets; their priors are computed first
             log_split, log_stop = self._log_terms(len(self._subsets[own[0]]))
             log_split = log_split + b * log_trees[self._subset_below[own]]
             log_prior[own, :-1] = np.where(self._subset_below[own] >= 0, log_split, -np.inf)
@@ -223,9 +223,9 @@ class ShallowTrees:
         self.log_normalizer = self.log_evidence + float(log_trees[0])
 
     def _log_terms(self, depth: int) -> tuple[Floats, float]:
-        """Return what splits of each column, (p,), and leaves count where some columns are fixed.
+        """Return log priors of splits of each column, (p,), and of leaves, at a depth.
 
-        Under the generative prior, splits that are left out here count as those that are not taken.
+        Under the generative prior, omitted splits count like splits that are not chosen.
         """
         model, b = self.posterior.model, self._n_levels
         if not model.is_generative:
@@ -248,7 +248,7 @@ class ShallowTrees:
 
     def score_tempers(self, rows: "Table") -> Floats:
         """Return the log densities of rows with each of `TEMPERS`, (n_tempers, n) float64 nats."""
-        own = [c for c in TEMPERS if c is None or c < self.table.total_weight]  # others do nothing
+        own = [c for c in TEMPERS if c is None or c < self.table.total_weight]  # others: no effect
         scores = self._score(rows.codes.astype(np.int32), own, _LEAST_CHOOSING)
         return scores[[own.index(c if c in own else None) for c in TEMPERS]]
 
@@ -260,7 +260,7 @@ class ShallowTrees:
     def _score(
         self, codes: Codes, tempers: Sequence[float | None], least: float = _LEAST
     ) -> Floats:
-        """Return the log densities of complete rows with each of some tempers, (.., n)."""
+        """Return the log densities of complete rows with some tempers, (.., n)."""
         n_at_once = max(1, _ROWS_AT_ONCE // len(self._subsets) // len(tempers))
         those = [self if c == self.temper else self.tempered(c) for c in tempers]
         parts = [
@@ -293,9 +293,9 @@ class ShallowTrees:
     def _weigh_leaves(
         self, subset: Subset, rows: Integers, edges: Integers, codes: Any, code_edges: Integers
     ) -> tuple[Floats, Floats]:
-        """Return log evidences of boxes, and log densities of (p, n) rows, but for the widths.
+        """Return log evidences of boxes, and log densities of (p, n) rows, without widths.
 
-        A box holds the table's ``rows[edges[i]:edges[i + 1]]``; rows that are scored have the same.
+        Box i holds the table's ``rows[edges[i]:edges[i + 1]]``; scored rows have `code_edges`.
         """
         model = self.posterior.model
         if model.leaf != "dependent":
@@ -321,14 +321,14 @@ class ShallowTrees:
         return evidences, densities
 
     def _locate(self, codes: Codes, those: Sequence["ShallowTrees"]) -> tuple[Codes, Floats]:
-        """Return each row's box in every subset, and log probabilities to end there, averaged."""
+        """Return each row's box in each subset, and log probabilities over trees to end there."""
         shape, alpha = (len(self._subsets), codes.shape[1]), self.posterior.model.concentration
         boxes, reached = np.zeros(shape, np.int32), np.zeros((len(those), *shape))
         reached[:, 0] = 1.0
         for i, below in enumerate(self._subset_below):
             open_columns = np.flatnonzero(below >= 0)
             if open_columns.size == 0:
-                continue  # what comes here ends here
+                continue  # rows that reach it end here
             choices = np.array([one._choices[boxes[i]].T for one in those])
             choices *= reached[:, np.newaxis, i]
             reached[:, i] = choices[:, -1]
@@ -360,7 +360,7 @@ class ShallowTrees:
     def tree(self) -> Tree:
         """The most probable tree; if tempered, under the tempered distribution."""
         tree, log_probability = self._best
-        if self.temper is None:  # else there is no density of trees
+        if self.temper is None:  # otherwise there is no density of trees
             claimed = log_probability + self.log_normalizer
             certified(self.posterior.log_density, tree, claimed, self.rounding)
         return tree
@@ -391,7 +391,7 @@ class ShallowTrees:
         return [self._tree(choose) for _ in range(n)]
 
     def _tree(self, choose: Callable[[int], int]) -> Tree:
-        """Return the tree of what is chosen for each box: a column, or the leaf behind them."""
+        """Return the tree of the choices for each box: a column, or last the leaf."""
 
         def below(box: int) -> Any:
             j = choose(box)

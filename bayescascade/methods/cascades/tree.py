@@ -2,13 +2,13 @@
 
 `Tree` is the structure alone: which column each inner node splits and which block of its levels
 each branch keeps. Counts, volumes and probabilities belong to a learned density. Nodes stand
-in preorder, siblings in the order of their blocks' lowest codes, so that equal trees are equal
-arrays: two trees differ exactly if some node's column or unordered partition differs.
+in preorder, siblings in the order of their blocks' lowest codes, so equal trees have equal arrays:
+two trees differ exactly if some node's column or unordered partition differs.
 
-A *block* is the set of levels that a branch keeps, packed into one 64-bit word: of a nominal column
-a bit mask over at most 64 level codes, of an ordinal or continuous one the half-open range of codes
-``[low, high)`` as ``low + (high << 32)``. A *box* has one block for every column. Arrays over
-levels have the levels of all columns one after the other, ``L`` in all.
+A *block* is the set of levels that a branch keeps, packed into one 64-bit word: for a nominal
+column a bit mask over at most 64 level codes, for an ordinal or continuous one the half-open range
+of codes ``[low, high)`` as ``low + (high << 32)``. A *box* has one block for every column. Arrays
+over levels have the levels of all columns one after the other, ``L`` in all.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -78,7 +78,7 @@ class Tree:
     def from_nodes(
         cls, feature: Sequence[int], parent: Sequence[int], block: Sequence[int]
     ) -> "Tree":
-        """Build from lists that are in canonical order already."""
+        """Build from lists in canonical order."""
         return cls(
             np.array(feature, np.int32), np.array(parent, np.int32), np.array(block, np.uint64)
         )
@@ -104,11 +104,11 @@ class Tree:
         return cls.from_nodes(feature, parent, block)
 
     def to_nested(self, is_nominal: Sequence[bool], node: int = 0) -> Nested:
-        """Return the subtree at `node` as `from_nested` takes it."""
+        """Return the subtree at `node` in the form of `from_nested`."""
         return self._nested(is_nominal, node, {})
 
     def replaced(self, is_nominal: Sequence[bool], node: int, subtree: Nested) -> "Tree":
-        """Return the tree with another subtree, as `from_nested` takes it, at `node`."""
+        """Return the tree with another subtree, in the form of `from_nested`, at `node`."""
         return Tree.from_nested(self._nested(is_nominal, 0, {node: subtree}), is_nominal)
 
     def _nested(
@@ -177,17 +177,17 @@ class Tree:
         return children
 
     def summed(self, of_leaves: Floats) -> Floats:
-        """Return the sums below every node of what the leaves have, (n_nodes, ..) float64."""
+        """Return the sums of leaves' values below each node, (n_nodes, ..) float64."""
         sums = np.zeros((self.n_nodes, *of_leaves.shape[1:]))
         sums[self.leaves] = of_leaves
-        added = sums.tolist() if sums.ndim == 1 else sums  # of numbers, a list is faster
+        added = sums.tolist() if sums.ndim == 1 else sums  # for numbers, a list is faster
         parent = self.parent.tolist()
         for node in range(self.n_nodes - 1, 0, -1):
             added[parent[node]] += added[node]
         return np.array(added)
 
     def boxes(self, root: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """Return the (n_nodes, p) blocks of every column that remain at each node below `root`."""
+        """Return the (n_nodes, p) remaining blocks of each column at each node below `root`."""
         boxes = np.empty((self.n_nodes, root.shape[0]), np.uint64)
         boxes[0] = root
         depths = self.depths
@@ -201,16 +201,16 @@ class Tree:
     def codes(
         self, is_nominal: Sequence[bool], root: NDArray[np.uint64]
     ) -> list[list[tuple[int, ...]]]:
-        """Return what `boxes` does, as the codes of every column."""
+        """Return the same as `boxes`, as the codes of each column."""
         return [
             [block_codes(nominal, int(word)) for nominal, word in zip(is_nominal, box, strict=True)]
             for box in self.boxes(root)
         ]
 
     def problems(self, schema: Schema) -> Iterator[str]:
-        """Yield, in words, what keeps it from being a tree over a schema; nothing if it is one."""
+        """Yield, in words, why it is not a valid tree over a schema; nothing if it is valid."""
         broken = next(self._broken_arrays(schema.n_columns), None)
-        if broken is not None:  # nothing else can be looked at
+        if broken is not None:  # no further checks are possible
             yield broken
             return
         boxes = self.boxes(root_box(schema))
@@ -251,7 +251,7 @@ class Tree:
 
     @classmethod
     def from_flat(cls, flat: Mapping[str, Any]) -> "Tree":
-        """Build from what `to_flat` returned; `problems` says whether it is a valid tree."""
+        """Build from the result of `to_flat`; `problems` checks whether it is a valid tree."""
         for name, limit in (("feature", 2**31), ("parent", 2**31), ("block", 2**64)):
             numbers = flat[name]
             if not isinstance(numbers, list) or not all(
@@ -266,11 +266,11 @@ class Tree:
 def _split_problems(
     node: int, blocks: Sequence[int], remaining: int, column: Column
 ) -> Iterator[str]:
-    """Yield what is wrong with a node's branches, given the block of levels that reach it."""
+    """Yield the problems of a node's branches, given the block of levels that reach it."""
     is_nominal = column.kind == "nominal"
     if is_nominal:
         in_range = all(0 < word < 1 << column.n_levels for word in blocks)
-    else:  # before any block is unpacked: a forged one may be long
+    else:  # before blocks are unpacked: a forged one may be long
         in_range = all(word & _LOW_BITS < word >> 32 <= column.n_levels for word in blocks)
     if len(blocks) < 2 or not in_range:
         yield f"node {node} must have two or more nonempty branches of its column's levels"
@@ -289,17 +289,17 @@ def root_box(schema: Schema) -> NDArray[np.uint64]:
 
 
 def leaf_boxes(schema: Schema, tree: Tree) -> NDArray[np.uint64]:
-    """Return the blocks that are left of every column in a tree's leaves, (n_leaves, p) uint64."""
+    """Return the remaining blocks of each column in a tree's leaves, (n_leaves, p) uint64."""
     return tree.boxes(root_box(schema))[tree.leaves]
 
 
 def level_starts(schema: Schema) -> Integers:
-    """Return where every column's levels start among all of them, and their number, (p + 1,)."""
+    """Return the start of each column's levels among all levels, and their number, (p + 1,)."""
     return np.concatenate([[0], np.cumsum(schema.n_levels)]).astype(np.int64)
 
 
 def levels_left(schema: Schema, boxes: NDArray[np.uint64]) -> Flags:
-    """Return which levels of every column are left in each of (n, p) blocks, (n, L) bool."""
+    """Return whether each level of each column is in (n, p) blocks, (n, L) bool."""
     left = np.empty((boxes.shape[0], int(schema.n_levels.sum())), np.bool_)
     starts = level_starts(schema)
     for j, column in enumerate(schema.columns):

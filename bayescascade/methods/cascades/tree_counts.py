@@ -1,25 +1,26 @@
-"""How many splits a box allows, and how many trees there are of each number of leaves.
+"""The number of splits of a box, and the number of trees with each number of leaves.
 
-The generative prior draws from the splits. A column of m >= 2 levels left can be split in one way
-by "levels", and by "subsets" in as many as there are partitions of its levels into 2 .. B blocks:
-sums over b of Stirling numbers of the second kind, S(m, b), or of C(m - 1, b - 1) where levels are
-ordered. The order of blocks is no part of a split.
+The generative prior draws from the splits. A column with m >= 2 remaining levels has one split by
+"levels". By "subsets" it has as many splits as partitions of its levels into 2 .. B blocks: the sum
+over b of Stirling numbers of the second kind, S(m, b), or of C(m - 1, b - 1) if levels are ordered.
+The order of blocks does not matter.
 
 The prior "size" divides by the numbers of trees. Without rows a box is a *shape*: the kinds of its
-columns, and their levels left. Of the trees below a shape S, ``N_K(S)`` have K leaves: one tree is
-a single leaf, and in any other the leaves of the branches add up. Of partitions of a column's m
-levels into 2 .. b blocks come, with N(a) of the shape that has a of these levels left, ::
+columns, and their numbers of remaining levels. ``N_K(S)`` trees below a shape S have K leaves: one
+tree is a single leaf, and in any other the leaves of the branches add up. The partitions of a
+column's m levels into 2 .. b blocks give, with N(a) for the shape with a of these levels left, ::
 
     Q_b(m) = sum over the size a < m of the block that holds the lowest level of
              C(m - 1, a - 1) N(a) (N(m - a) + Q_(b-1)(m - a)),
 
-and ordered columns have 1 in place of the binomial. Columns may change places, so that shapes are
-few; and below a shape no more leaves matter than those allowed, less one for each other branch.
+and ordered columns have 1 instead of the binomial. The order of columns does not matter, so there
+are few shapes. Below a shape, the number of relevant leaves is the allowed number minus one for
+each other branch.
 
-**Rounding.** No term is negative. A split into b branches multiplies b - 1 times, and an entry of K
-leaves then goes through at most K additions for each term of its shape: for each leaf, ``ln N_K``
-is off by as many units of rounding. Sums and chains all take the numbers that were found, which
-make the prior what it is: by what they are off matters only to its sum over all trees.
+**Rounding.** No term is negative. A split into b branches has b - 1 multiplications, and an entry
+of K leaves has at most K additions for each term of its shape, so ``ln N_K`` is off by as many
+units of rounding for each leaf. Sums and chains all use the computed numbers, which define the
+prior. So their error matters only to its sum over all trees.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -40,29 +41,29 @@ from bayescascade.methods.cascades.kernels.products import ZERO, add_products
 from bayescascade.methods.cascades.tree import Tree, level_starts, levels_left, root_box
 from bayescascade.model.guard import EVALUATED, UNIT, log_gamma_sizes
 
-Column = tuple[bool, int]  # whether its levels are in no order, and how many are left
-Shape = tuple[Column, ...]  # sorted; columns of one level left are no part of it
-Scaled = tuple[Floats, Integers]  # entries by leaves, from one on: mantissas and powers
+Column = tuple[bool, int]  # whether its levels are unordered, and the number of remaining levels
+Shape = tuple[Column, ...]  # sorted, without columns of one remaining level
+Scaled = tuple[Floats, Integers]  # entries by leaves from one on: mantissas and powers
 
 _MOST_LISTED = 1 << 16  # numbers of leaves
-_MOST_JOINS = 100_000  # of two shapes, or powers of one
+_MOST_JOINS = 100_000  # joins of two shapes, or powers of one
 _MOST_PRODUCTS = 4e9  # some ten seconds
-_MOST_NUMBERS = 3e7  # kept, of 16 bytes
+_MOST_NUMBERS = 3e7  # stored numbers of 16 bytes
 _HALVES = np.ldexp(1.0, -np.arange(1000))
 
 
 @dataclass(frozen=True)
 class SplitSpace:
-    """Which splits a table's boxes allow."""
+    """The splits that a table's boxes allow."""
 
     schema: Schema
     partitions: str  # "subsets" or "levels"
-    max_branches: int | None = None  # >= 2, of a split by subsets; None for any number
-    max_depth: int | None = None  # most splits above a leaf, by "levels" alone; None for any
+    max_branches: int | None = None  # >= 2, for splits by subsets; None for any number
+    max_depth: int | None = None  # most splits above a leaf, only by "levels"; None for any
 
     @cached_property
     def log_ways(self) -> Floats:
-        """Log number of splits of each column by its levels left, (p, Q + 1); -inf of none."""
+        """Log number of splits of columns by their remaining levels, (p, Q + 1); -inf for none."""
         widest = int(self.schema.n_levels.max())
         found = np.full((self.schema.n_columns, widest + 1), -np.inf)
         for j, column in enumerate(self.schema.columns):
@@ -73,17 +74,17 @@ class SplitSpace:
 
     @cached_property
     def log_most(self) -> float:
-        """Log of the number of splits of the whole domain: no box allows more; -inf: none."""
+        """Log number of splits of the whole domain, the largest of all boxes; -inf for none."""
         return float(self.log_splits(Tree.root())[0])
 
     @property
     def n_kept(self) -> int:
-        """Columns of two or more levels that every path leaves whole, for `max_depth`."""
+        """Number of columns with two or more levels that each path leaves whole, by `max_depth`."""
         n_open = int((self.schema.n_levels > 1).sum())
         return 0 if self.max_depth is None else max(0, n_open - self.max_depth)
 
     def log_splits(self, tree: Tree) -> Floats:
-        """Return the log number of splits that each node's box allows, (n_nodes,); -inf: none."""
+        """Return the log number of splits of each node's box, (n_nodes,); -inf for none."""
         left = levels_left(self.schema, tree.boxes(root_box(self.schema)))
         starts = level_starts(self.schema)[:-1]
         n_left = np.add.reduceat(left.astype(np.int64), starts, axis=1)
@@ -95,7 +96,7 @@ class SplitSpace:
 
 @cache
 def n_splits(n_levels: int, is_nominal: bool, partitions: str, max_branches: int | None) -> int:
-    """Return how many splits a column of some levels left allows."""
+    """Return the number of splits of a column with some remaining levels."""
     if n_levels < 2 or partitions == "levels":
         return int(n_levels > 1)
     most = n_levels if max_branches is None else min(max_branches, n_levels)
@@ -106,7 +107,7 @@ def n_splits(n_levels: int, is_nominal: bool, partitions: str, max_branches: int
 
 @cache
 def _n_partitions(n_levels: int, n_parts: int, is_nominal: bool) -> int:
-    """Return in how many ways levels are shared out among a number of blocks."""
+    """Return the number of partitions of levels into a number of blocks."""
     if not is_nominal:
         return comb(n_levels - 1, n_parts - 1)
     if n_parts in (1, n_levels):
@@ -121,12 +122,12 @@ def _n_partitions(n_levels: int, n_parts: int, is_nominal: bool) -> int:
 class TreeCounts:
     """The numbers of trees of 1, 2, .. leaves."""
 
-    logs: Floats  # (most,), nats; where there is no tree, interpolated
-    is_possible: Flags  # (most,): whether there is a tree with that number of leaves
-    n_terms: int  # most terms that are added up for a shape
+    logs: Floats  # (most,), nats; interpolated if there is no tree
+    is_possible: Flags  # (most,): whether a tree can have that number of leaves
+    n_terms: int  # most terms in the sum for a shape
 
     def log_prior_sum(self, rate: float) -> tuple[float, float]:
-        """Return the log of the prior "size" of all numbers of leaves, and its error, nats."""
+        """Return the log total of the prior "size" over numbers of leaves, and its error, nats."""
         k = np.flatnonzero(self.is_possible).astype(np.float64) + 1.0
         logs = -rate + k * np.log(rate) - gammaln(k + 1.0)
         sizes = rate + k * abs(np.log(rate)) + log_gamma_sizes(k + 1.0)
@@ -169,17 +170,17 @@ def _whole(schema: Schema, by_levels: bool) -> Shape:
 
 
 def _shape(columns: Iterable[Column]) -> Shape:
-    """Return the shape of some columns; of two levels, their order is of no account."""
+    """Return the shape of some columns; the order of two levels does not matter."""
     return tuple(sorted((free or n == 2, n) for free, n in columns if n > 1))
 
 
 def _with(others: Shape, column: Column, n_levels: int) -> Shape:
-    """Return a shape with one column more, of the same kind, with some levels left."""
+    """Return a shape with one more column, of the same kind, with some remaining levels."""
     return _shape([*others, (column[0], n_levels)])
 
 
 def _columns(shape: Shape) -> Iterator[tuple[Column, int, Shape]]:
-    """Yield every column of a shape, how many there are alike, and the shape of the others."""
+    """Yield each distinct column of a shape, its multiplicity, and the shape of the others."""
     at = 0
     for column, alike in groupby(shape):
         yield column, (n := sum(1 for _ in alike)), shape[:at] + shape[at + 1 :]
@@ -190,7 +191,7 @@ def _columns(shape: Shape) -> Iterator[tuple[Column, int, Shape]]:
 
 
 def _limits(whole: Shape, by_levels: bool, most: int) -> dict[Shape, int]:
-    """Return shapes, larger ones first, and how many leaves matter below each; none if too many."""
+    """Return shapes, larger ones first, with their relevant leaves; empty if there are too many."""
     limits, found, n_joins, n_numbers = {whole: most}, dict[Shape, int](), 0, 0
     queue = [(0, whole)]
     while queue:
@@ -211,7 +212,7 @@ def _limits(whole: Shape, by_levels: bool, most: int) -> dict[Shape, int]:
 
 
 def _fits(whole: Shape, by_levels: bool, branches: int, most: int) -> bool:
-    """Whether trees of up to `most` leaves can be counted; branches 0: any number of them."""
+    """Whether trees of up to `most` leaves can be counted; branches 0: any number of branches."""
     most = min(most, prod(q for _, q in whole))
     if most > _MOST_LISTED:
         return False
@@ -220,7 +221,7 @@ def _fits(whole: Shape, by_levels: bool, branches: int, most: int) -> bool:
 
 
 def _n_products(limits: dict[Shape, int], by_levels: bool, branches: int) -> float:
-    """Return how many products of entries counting takes, at most."""
+    """Return a bound on the number of products of entries."""
     n_products = 0.0
     for shape, limit in limits.items():
         for column, _, others in _columns(shape):
@@ -236,7 +237,7 @@ def _n_products(limits: dict[Shape, int], by_levels: bool, branches: int) -> flo
 
 
 def _largest(fits: Callable[[int], bool], most: int) -> int:
-    """Return up to about how many leaves fit: 1 if no more."""
+    """Return the approximate largest number of leaves that fits, at least 1."""
     low, high = 1, 2
     while high < most and fits(high):
         low, high = high, 2 * high
@@ -253,7 +254,7 @@ def _largest(fits: Callable[[int], bool], most: int) -> int:
 def _count(whole: Shape, by_levels: bool, branches: int, most: int) -> TreeCounts:
     limits = _limits(whole, by_levels, most)
     numbers: dict[Shape, Scaled] = {}
-    shared: dict[tuple[Shape, Column, int], Scaled] = {}  # by b, a column's whole block, or shares
+    shared: dict[tuple[Shape, Column, int], Scaled] = {}  # N + Q_b, by others, column and b
     with sparing(_n_products(limits, by_levels, branches)):
         for shape, limit in reversed(limits.items()):
             own = _zeros(limit)
@@ -280,7 +281,7 @@ def _count(whole: Shape, by_levels: bool, branches: int, most: int) -> TreeCount
 
 
 def _keys(n_levels: int, branches: int) -> range:
-    """Return for which b the ``Q_b`` of a column are wanted, its own last; 0: of any number."""
+    """Return the b of the necessary ``Q_b`` of a column, its own last; 0: for any number."""
     return range(2, min(branches, n_levels) + 1) if branches else range(1)
 
 
@@ -303,14 +304,14 @@ def _partitioned(
             key = min(b - 1, m - a) if branches else 0
             if m - a > 1 and key != 1:
                 part = (is_nominal or m - a == 2, m - a)
-                right = shared.get((others, part, key), right)  # if of two leaves or more
+                right = shared.get((others, part, key), right)  # if it has two leaves or more
             times = float(comb(m - 1, a - 1)) if is_nominal else 1.0
             add_products(mantissas * times, powers, *right, _HALVES, *total)
     return found
 
 
 def _power(base: Scaled, exponent: int, limit: int) -> Scaled:
-    """Return the product of as many equal entries."""
+    """Return the product of this many equal entries."""
     found = base
     for _ in range(exponent - 1):
         product = _zeros(limit)
@@ -324,7 +325,7 @@ def _zeros(n: int) -> Scaled:
 
 
 def _plus(one: Scaled, other: Scaled, times: int = 1) -> Scaled:
-    """Return the sum of entries, the others some times."""
+    """Return the sum of entries, with a factor for the others."""
     powers = np.maximum(one[1], other[1])
     lower = [np.maximum(p - powers, -_HALVES.size).astype(np.int32) for p in (one[1], other[1])]
     return np.ldexp(one[0], lower[0]) + times * np.ldexp(other[0], lower[1]), powers

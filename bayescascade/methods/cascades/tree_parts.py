@@ -1,8 +1,9 @@
-"""What is told of the nodes of a density tree: gains, conditions, levels, SQL and a picture.
+"""Properties of the nodes of a density tree: gains, conditions, levels, SQL and a picture.
 
-Inside an independent leaf, levels stand out that are far from their share of its box.
-By width, a set of levels has the share ``u`` of its column's levels left; in the leaf it has the
-probability ``q``. Stating that is worth ``q ln(q / u) + (1 - q) ln((1 - q) / (1 - u))`` nats.
+Inside an independent leaf, levels stand out if their probability is far from their share of its
+box. By width, a set of levels has the share ``u`` of its column's remaining levels; in the leaf it
+has the probability ``q``. The information of this is ``q ln(q / u) + (1 - q) ln((1 - q) / (1 -
+u))`` nats.
 """
 
 from collections.abc import Sequence
@@ -23,13 +24,13 @@ from bayescascade.report.box_tree import BoxTree
 from bayescascade.report.layout import wrap
 from bayescascade.report.numbers import probability_text
 
-_LEAST_NATS = 0.1  # a row
-_LEAST_TOTAL = 3.0  # nats, over a leaf's rows: 20 times as likely as by width
-_MOST_LEVELS = 3  # of a nominal column, named together
-_MOST_RATIO = 0.5  # of a level that is rare
+_LEAST_NATS = 0.1  # for each row
+_LEAST_TOTAL = 3.0  # nats for a leaf's rows: 20 times as likely as by width
+_MOST_LEVELS = 3  # of a nominal column in one set
+_MOST_RATIO = 0.5  # largest ratio of a rare level
 
-_LABEL_WIDTH = 28  # characters of a box's line
-_MOST_STANDOUTS = 2  # levels that stand out inside an independent leaf
+_LABEL_WIDTH = 28  # characters in a line of a box
+_MOST_STANDOUTS = 2  # standouts of an independent leaf
 
 
 def branch_gains(
@@ -42,12 +43,11 @@ def branch_gains(
 ) -> Floats:
     """Return what each node gains as a branch of its parent, (n_nodes,) float64 >= 0 nats.
 
-    With ``n`` rows at a node, a branch of the share ``q`` of its probability and ``u`` of its
-    volume gains ``n (q ln(q / u) - q + u)`` over leaving the node uniform. Where leaves are
-    independent inside, so would the node be, its levels mixed from the leaves; then a branch gains
-    ``n q`` times the divergence of its levels from the node's, added over all columns but that of
-    the split. Counts, probabilities and log volumes are those of nodes, the others as in
-    `LearnedDensityTree`.
+    With ``n`` rows at a node, a branch with the share ``q`` of its probability and ``u`` of its
+    volume gains ``n (q ln(q / u) - q + u)`` over a uniform node. If leaves are independent inside,
+    the node would be, too, with the mixture of the leaves' levels. Then a branch gains ``n q``
+    times the divergence of its levels from the node's, for all columns except that of the split.
+    Counts, probabilities and log volumes are those of nodes, the others as in `LearnedDensityTree`.
     """
     gains, nodes = np.zeros(tree.n_nodes), np.arange(1, tree.n_nodes)
     parents = tree.parent[nodes]
@@ -71,7 +71,7 @@ def branch_gains(
 def tree_given(
     tree: Tree, is_nominal: Sequence[bool], conditions: Conditions, node: int = 0
 ) -> tuple[Any, list[int]]:
-    """Return the nested tree that conditions leave below a node, and its leaves in order."""
+    """Return the nested tree below a node under conditions, and its leaves in order."""
     children = tree.children(node)
     if not children:
         return None, [node]
@@ -92,7 +92,7 @@ def tree_given(
 def levels_given(
     density: Any, known: Conditions, leaves: Sequence[int]
 ) -> tuple[Floats, dict[str, Any]]:
-    """Return the share of each leaf that conditions leave, and what that changes inside."""
+    """Return the share of each leaf that satisfies conditions, and the levels' probabilities."""
     shares = np.ones(len(leaves))
     inside = density.level_probabilities
     if inside is not None:
@@ -109,7 +109,7 @@ def levels_given(
             chosen = levels[left]
             levels[:] = 0.0
             total = chosen.sum()
-            # of levels of probability 0 alone the leaf has none, and any spread is right
+            # if all remaining levels have probability 0, any distribution is valid
             levels[left] = chosen / total if total > 0 else widths[left] / widths[left].sum()
             shares[row] *= total
     return shares, {"level_probabilities": inside}
@@ -131,7 +131,7 @@ class Standout(NamedTuple):
 
     column: int
     codes: tuple[int, ...]  # ascending
-    probability: float  # of those levels together, inside the leaf
+    probability: float  # of these levels together, inside the leaf
 
     def words(self, schema: Schema) -> str:
         """Return it in words, such as "wind is yes 0.93"."""
@@ -140,11 +140,11 @@ class Standout(NamedTuple):
 
 
 def standouts(density: Any, leaf: int) -> list[Standout]:
-    """Return the sets of levels that most rows of a leaf have, the most telling first.
+    """Return the sets of levels that most rows of a leaf have, the most informative first.
 
-    Of each column the set with the largest ``q - u``, contiguous if ordered and else of at most
-    three; shown if worth at least 0.1 nats, and 3 nats over all of the leaf's rows, for a few rows
-    may be alike by chance.
+    For each column, it is the set with the largest ``q - u``, contiguous if ordered, otherwise of
+    at most three levels. Its information must be at least 0.1 nats, and 3 nats for all rows of the
+    leaf, because a few rows may be alike by chance.
     """
     if density.level_probabilities is None:
         return []
@@ -167,7 +167,7 @@ def standouts(density: Any, leaf: int) -> list[Standout]:
 
 
 def rarities(density: Any, leaf: int, codes: Codes) -> list[Standout]:
-    """Return which levels of a coded row have ``q`` of at most half of ``u``, rarest first."""
+    """Return the levels of a coded row with ``q`` of at most half of ``u``, the rarest first."""
     found = []
     for column, (code, left) in enumerate(zip(codes.tolist(), density.boxes[leaf], strict=True)):
         if code < 0:
@@ -209,7 +209,7 @@ def _independent_sql(density: Any, leaf: int) -> list[str]:
     for j, (column, left) in enumerate(
         zip(density.schema.columns, density.boxes[leaf], strict=True)
     ):
-        with np.errstate(divide="ignore"):  # of a level that no row has
+        with np.errstate(divide="ignore"):  # for a level without rows
             logs = np.log(density.level_shares(leaf, j)) - np.log(column.widths[list(left)])
         first, *others = sql_case(
             (sql_condition(column, [code]), [sql_literal(log)])

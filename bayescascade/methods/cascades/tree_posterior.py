@@ -1,7 +1,7 @@
-"""What the cascades' posteriors share: a model and a table, joined for the samplers.
+"""The common part of the cascades' posteriors: a model and a table, for the samplers.
 
-Here formulas meet the data: statistics of a tree's nodes, and the compiled sweep that samplers call
-through `advance`.
+It applies the formulas to the data: it has statistics of a tree's nodes, and the compiled sweep
+that samplers call by `advance`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,25 +42,25 @@ if TYPE_CHECKING:
     from bayescascade.data.table import Table
 
 MOVE_WEIGHTS = dict(zip(layout.MOVES, (0.32, 0.32, 0.1, 0.08, 0.08, 0.1), strict=True))
-"""How often each move is tried; grow and prune are each other's reverse, so they are equal.
+"""Weights of the moves; those of grow and prune, which are inverse to each other, are equal.
 
-`graft` is for annealing: of eight runs of 100,000 steps, with and without it, the mean log density
-reached was higher with it in 12 of 13 cases (both models and partitions; housebreak, car,
-tic_tac_toe, german) by 8 to 310 nats, in the same time, and in one lower within the error (breast
-cancer, by 120 +- 212). Chains that mix do so without it as well.
+`graft` is for annealing. In eight runs of 100,000 steps each, with and without it, the mean final
+log density was higher with it in 12 of 13 cases (both models and partitions; housebreak, car,
+tic_tac_toe, german) by 8 to 310 nats, in the same time, and lower within the error in one (breast
+cancer, by 120 +- 212). Chains that mix do so without it, too.
 """
 
-MOST_PROPOSED = 64  # branches of a split proposed at once; more can come of regrouping
+MOST_PROPOSED = 64  # branches of a proposed split; `regroup` can give more
 
-MANY_ROWS = 20_000  # distinct rows from which on moves of subtrees are tried less often
+MANY_ROWS = 20_000  # distinct rows; beyond, moves of subtrees are tried less often
 
-_TREE_TYPES = (np.int32, np.int32, np.uint64)  # of a tree's arrays
+_TREE_TYPES = (np.int32, np.int32, np.uint64)  # types of a tree's arrays
 
-_ROOM = 2  # times the nodes that a tree may need: it is not laid out anew when it grows
+_ROOM = 2  # times the necessary nodes, so that a growing tree needs no new layout
 
 
 class Redraws(Protocol):
-    """Steps between the compiled ones; `exact.redraws` has them."""
+    """Steps between the compiled ones; implemented by `exact.redraws`."""
 
     name: str
     share: float
@@ -69,10 +69,10 @@ class Redraws(Protocol):
     def advance(
         self, rng: np.random.Generator, state: Tree, n_steps: int, inverse_temperature: float
     ) -> tuple[Tree, StepCounts[Tree]]:
-        """Do what `CascadePosterior.advance` does."""
+        """Do the same as `CascadePosterior.advance`."""
 
     def polished(self, tree: Tree) -> Tree:
-        """Do what `CascadePosterior.polished` does."""
+        """Do the same as `CascadePosterior.polished`."""
 
 
 class CascadePosterior(CompiledPosterior[Tree]):
@@ -128,11 +128,11 @@ class CascadePosterior(CompiledPosterior[Tree]):
         most_proposed = most if partitions == "levels" else MOST_PROPOSED
         self.max_proposed = min(self.max_branches, most_proposed)
         self._weights = dict(MOVE_WEIGHTS if move_weights is None else move_weights)
-        if move_weights is None:  # moves of subtrees cost as much as hundreds at 200,000 rows
+        if move_weights is None:  # at 200,000 rows, they cost as much as hundreds of others
             share = min(1.0, (MANY_ROWS / max(table.n_distinct, 1)) ** 0.5)
             of_subtrees = MOVE_WEIGHTS.keys() - {"grow", "prune"}
             self._weights |= {name: share * MOVE_WEIGHTS[name] for name in of_subtrees}
-        if self.max_branches == 2 or partitions == "levels":  # nothing to group among branches
+        if self.max_branches == 2 or partitions == "levels":  # there are no branches to group
             self._weights.pop("regroup", None)
         self.is_nominal = tuple(column.kind == "nominal" for column in table.schema.columns)
         self.splits = SplitSpace(table.schema, partitions, self.max_branches, max_depth)
@@ -144,7 +144,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
     def log_prior(self, state: Tree | LearnedDensityTree) -> float:
         """Return the log prior of a tree, nats, unnormalized."""
         tree, (known, value) = _structure(state), self._last_prior
-        if tree is not known:  # it is often asked for twice: in the density, and by `describe`
+        if tree is not known:  # often computed twice: for the density, and by `describe`
             log_splits = self.splits.log_splits(tree) if self.model.is_generative else None
             value = self.model.log_prior(tree, len(self.is_nominal), log_splits, self.log_n_trees)
             self._last_prior = tree, value
@@ -162,7 +162,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
             boxes, levels = tree.boxes(root_box(self.schema)), self._count_levels(work, tree)
             a = self.model.leaf_concentration
             inside = independent_log_inside(self.schema, boxes, levels, a)
-        elif self.model.leaf == "dependent":  # what kernels say of a leaf, less what models do
+        elif self.model.leaf == "dependent":  # from the kernels' contributions of leaves
             inside = reals[layout.VALUE]
             if isinstance(self.model, LeafModel):
                 a = self.model.concentration
@@ -224,8 +224,8 @@ class CascadePosterior(CompiledPosterior[Tree]):
         summary = np.empty(3)
         best, best_log_density = state, -np.inf
         done = 0
-        is_kept = self.model_arrays.log_gamma.size > 0  # weights are whole
-        while done < n_steps:  # again only if the tree outgrew the work space
+        is_kept = self.model_arrays.log_gamma.size > 0  # weights are integers
+        while done < n_steps:  # repeats only if the tree outgrew the work space
             capacity = 3 * state.n_nodes + 4 * self.max_proposed + 128
             work = self._work_spaces.take(state)
             if work is None or work.nodes.shape[0] < capacity:
@@ -330,7 +330,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
         return work.histogram[: state.n_nodes]
 
     def _n_cells_of(self, state: Tree) -> int:
-        """Return how many cells of the table counting a tree goes through, or pairs, at most."""
+        """Return a bound on the number of cells, or pairs, that counting a tree takes."""
         p = self.table.schema.n_columns
         n_counted = {"uniform": 1, "independent": p, "dependent": p * p}[self.model.leaf]
         return self.table.n_distinct * n_counted * state.n_nodes

@@ -1,1 +1,1 @@
-"""The full histogram, smoothed: every combination of levels is a cell of its own."""
+"""The full smoothed histogram: each combination of levels is a cell."""

@@ -1,13 +1,12 @@
-"""A smoothed histogram's cells, and everything a user asks of them.
+"""The cells of a smoothed histogram, as a density for users.
 
-`CellDensity` needs no data but the cells that have rows, and how many: of ``n`` rows, ``n_x`` of
-them in cell ``x`` of the ``C`` that conditions leave, the cell has the probability
-``(n_x + a) / (n + C a)`` with the pseudo-count ``a``. Its parts are the cells with rows, one by
-one, and all others together, which are equally probable; inside a cell the density is uniform.
+`CellDensity` needs no data except the cells with rows and their counts. With ``n`` rows, ``n_x`` of
+them in cell ``x`` of the ``C`` cells that satisfy conditions, the cell has the probability ``(n_x +
+a) / (n + C a)`` with the pseudo-count ``a``. Its parts are the cells with rows, one by one, and all
+others together, which are equally probable. Inside a cell the density is uniform.
 
-A row of which cells are missing is in ``M`` cells that have ``m`` rows together, so that the cells
-that it has are of the probability ``(m + M a) / (n + C a)``: all is exact, and nothing takes more
-than the cells with rows.
+A row with missing values belongs to ``M`` cells with ``m`` rows in total, so its known values have
+the probability ``(m + M a) / (n + C a)``. All results are exact, and need only the cells with rows.
 """
 
 import math
@@ -34,28 +33,28 @@ if TYPE_CHECKING:
 
 
 _OTHERS = "any other combination"
-_MOST_DRAWN = 20  # bars of cells
+_MOST_DRAWN = 20  # most bars of cells
 
 
 @dataclass(frozen=True, eq=False)
 class CellDensity(DensityParts):
-    """A density by the rows of every cell and a pseudo-count."""
+    """A density by the counts of cells and a pseudo-count."""
 
     schema: Schema
-    cells: Codes  # (n_columns, n_cells): distinct cells with rows that the conditions leave
-    counts: Floats  # (n_parts,): weight > 0 of the rows in each, and then 0 if there are others
-    probabilities: Floats  # (n_parts,): of each, and of all others together; they sum to 1
+    cells: Codes  # (n_columns, n_cells): distinct cells with rows that satisfy the conditions
+    counts: Floats  # (n_parts,): weight > 0 of the rows in each; last 0 if there are other cells
+    probabilities: Floats  # (n_parts,): of each part, and of all others together; the sum is 1
     log_pseudo_count: float  # log of a cell's pseudo-count
     conditions: Conditions = field(default_factory=dict)  # codes by column
-    conditions_probability: float = 1.0  # in (0, 1]; 1 without any
-    # by column: what was given of a continuous one for its bin
+    conditions_probability: float = 1.0  # in (0, 1]; 1 without conditions
+    # by column: the number given for the bin of a continuous column
     condition_numbers: Mapping[int, str] = field(default_factory=dict, kw_only=True)
 
     @classmethod
     def of(
         cls, schema: Schema, cells: Codes, counts: Floats, log_pseudo_count: float
     ) -> "CellDensity":
-        """Return the density over all of a schema's cells, given those with rows."""
+        """Return the density over all cells of a schema, given those with rows."""
         counts, probabilities, _ = _parts(schema, counts, log_pseudo_count, {})
         return cls(schema, cells, counts, probabilities, log_pseudo_count)
 
@@ -63,7 +62,7 @@ class CellDensity(DensityParts):
 
     @cached_property
     def log_volumes(self) -> Floats:
-        """Log volume of every cell with rows, and of all others together, nats."""
+        """Log volume of each cell with rows, and of all others together, nats."""
         of_cells = np.zeros(self.n_cells)
         for column, codes in zip(self.schema.columns, self.cells, strict=True):
             of_cells += np.log(column.widths)[codes]
@@ -89,11 +88,11 @@ class CellDensity(DensityParts):
 
     @property
     def n_cells(self) -> int:
-        """Number of cells with rows that the conditions leave."""
+        """Number of cells with rows that satisfy the conditions."""
         return int(self.cells.shape[1])
 
     def _columns_left(self) -> Iterable[tuple[Any, Sequence[int]]]:
-        """Yield each column and the codes of it that the conditions leave."""
+        """Yield each column and its codes that satisfy the conditions."""
         for j, column in enumerate(self.schema.columns):
             yield column, self.conditions.get(j, range(column.n_levels))
 
@@ -106,14 +105,14 @@ class CellDensity(DensityParts):
         return [*told, _OTHERS] if self.counts.size > self.n_cells else told
 
     def _cell_words(self, codes: Codes) -> str:
-        """Return what is known of a row, such as "sex is male and age is child"."""
+        """Return the known values of a row, such as "sex is male and age is child"."""
         columns = zip(self.schema.columns, codes.tolist(), strict=True)
         conditions = [c.condition_words([code]) for c, code in columns if code >= 0]
         return " and ".join(conditions) if conditions else "any row"
 
     @property
     def gains(self) -> Floats:
-        """What each part wins over the uniform density, (n_parts,) float64 >= 0 nats."""
+        """Gain of each part over the uniform density, (n_parts,) float64 >= 0 nats."""
         q, u = self.probabilities, np.exp(self.log_volumes - self.log_domain)
         gains: Floats = self.counts.sum() * (rel_entr(q, u) - q + u)
         return gains.clip(min=0.0)
@@ -127,7 +126,7 @@ class CellDensity(DensityParts):
 
     @property
     def how_to_read(self) -> list[tuple[str, str]]:
-        """How the cells are read."""
+        """How to read the cells."""
         read = (
             "Each group is one combination of levels that occurs in the rows. The last group "
             "contains all other combinations. They do not occur in the rows, and are equally "
@@ -136,7 +135,7 @@ class CellDensity(DensityParts):
         return [("", read)]
 
     def parts_in_words(self) -> list[tuple[str, str]]:
-        """Return the cells that tell most, and what is known of each."""
+        """Return the most informative cells, with their statistics."""
         (table,) = self._table([])
         assert isinstance(table, PrintedTable)
         return [(self.labels[k], self._part_in_words(k)) for k in sorted(shown_rows(table))]
@@ -188,7 +187,7 @@ class CellDensity(DensityParts):
         return scores
 
     def _counts_and_masses(self, codes: Codes) -> tuple[Floats, Floats]:
-        """Return the rows that agree with each row, and the log probability of what it has."""
+        """Return the weight that agrees with each row, and the log probability of its values."""
         counts, log_ways = np.empty(codes.shape[1]), np.empty(codes.shape[1])
         log_left = np.log(_n_left(self.schema, self.conditions).astype(np.float64))
         of_cells = self.counts[: self.n_cells]
@@ -201,7 +200,7 @@ class CellDensity(DensityParts):
         return counts, np.logaddexp(_log(counts), self.log_pseudo_count + log_ways) - total
 
     def sample_codes(self, n: int, rng: np.random.Generator) -> Codes:
-        """Draw (n_columns, n) codes: a row's cell, or by the pseudo-counts any cell."""
+        """Draw (n_columns, n) codes: a training row's cell, or any cell by pseudo-counts."""
         of_cells = self.counts[: self.n_cells]
         codes = np.empty((self.schema.n_columns, n), np.int32)
         for j, (_, left) in enumerate(self._columns_left()):
@@ -272,7 +271,7 @@ class CellDensity(DensityParts):
 
 
 def _n_left(schema: Schema, conditions: Conditions) -> Integers:
-    """Return how many codes of each column conditions leave, (n_columns,) int64."""
+    """Return the number of codes of each column that satisfy conditions, (n_columns,) int64."""
     n_left = schema.n_levels.copy()
     for j, codes in conditions.items():
         n_left[j] = len(codes)
@@ -282,7 +281,7 @@ def _n_left(schema: Schema, conditions: Conditions) -> Integers:
 def _parts(
     schema: Schema, counts: Floats, log_pseudo_count: float, conditions: Conditions
 ) -> tuple[Floats, Floats, float]:
-    """Return counts and shares of parts, from cells (n_cells,), and the log of all rows."""
+    """Return counts and shares of parts, from cells (n_cells,), and the log total weight."""
     n_left = _n_left(schema, conditions).tolist()
     log_all = log_pseudo_count + math.fsum(map(math.log, n_left))
     log_total = float(np.logaddexp(_log(counts.sum()), log_all))
@@ -305,6 +304,6 @@ def _weights_of(codes: Codes, known_codes: Codes, weights: Floats) -> Floats:
 
 
 def _log(values: Any) -> Any:  # Any: a number or an array
-    """Return logarithms, -inf of 0."""
+    """Return logarithms, -inf for 0."""
     with np.errstate(divide="ignore"):
         return np.log(values)

@@ -1,17 +1,17 @@
-"""The full histogram, smoothed: every cell its own bin, and a Dirichlet over all of them.
+"""The full smoothed histogram: each cell is a bin, with a Dirichlet over all of them.
 
-Of ``n`` rows, ``n_x`` of them in cell ``x`` of ``C``, a cell has the posterior-mean probability ::
+With ``n`` rows, ``n_x`` in cell ``x`` of ``C``, a cell has the posterior-mean probability ::
 
     (n_x + a) / (n + C a)
 
-with the pseudo-count ``a``; within a cell of continuous columns the density is uniform. Unless it
-is given, ``a`` is what makes the rows most probable, cells' probabilities integrated out::
+with the pseudo-count ``a``; within a cell of continuous columns the density is uniform. By default,
+``a`` maximizes the evidence, with cells' probabilities integrated out::
 
     lnG(C a) - lnG(n + C a) + sum over cells of [lnG(n_x + a) - lnG(a)]
 
 which has at most one maximum (Levin and Reeds, *Compound Multinomial Likelihood Functions Are
-Unimodal*, Annals of Statistics 5(1), 1977); where it grows without end, as for rows spread more
-evenly than by chance, the histogram is all but uniform. Only cells with rows are stored.
+Unimodal*, Annals of Statistics 5(1), 1977); if it increases without bound, as for rows spread more
+evenly than by chance, the histogram is nearly uniform. Only cells with rows are stored.
 """
 
 import math
@@ -35,9 +35,9 @@ from bayescascade.model.baseline import Baseline
 from bayescascade.report.numbers import cells_text, significant_text
 from bayescascade.report.page import BLANK, Page, Pieces
 
-_LEAST_TOTAL = 1e-6  # pseudo-rows in all
-_TOLERANCE = 1e-6  # between what a file says, and what its counts give
-_MOST_TIMES_ROWS = 1e6  # times the rows, beyond which these no longer matter
+_LEAST_TOTAL = 1e-6  # total pseudo-rows
+_TOLERANCE = 1e-6  # between a file's numbers and those from its counts
+_MOST_TIMES_ROWS = 1e6  # times the rows; beyond, the rows do not matter
 
 
 @dataclass(eq=False, repr=False)
@@ -142,7 +142,7 @@ class SmoothedHistogram(Baseline[CellDensity]):
         self._tell_evidence()
 
     def _tell_evidence(self) -> None:
-        """Set what follows from the cells and the pseudo-rows."""
+        """Set the attributes that follow from the cells and the pseudo-rows."""
         self.pseudo_count_ = math.exp(self.log_total_ - self.log_n_cells_)
         columns = zip(self.schema_.columns, self._codes, strict=True)
         volumes = sum(self._weights @ np.log(each.widths)[codes] for each, codes in columns)
@@ -153,7 +153,7 @@ class SmoothedHistogram(Baseline[CellDensity]):
         total, n = math.exp(log_total), self._weights.sum()
         log_each = log_total - self.log_n_cells_  # its exponential may be 0
         each = math.exp(log_each)
-        # lnG(a) = lnG(1 + a) - ln a, which holds where there are too many cells for a float
+        # lnG(a) = lnG(1 + a) - ln a, which works for more cells than a float can count
         cells = gammaln(self._weights + each) - gammaln(1.0 + each) + log_each
         return float(gammaln(total) - gammaln(n + total) + cells.sum())
 
@@ -187,7 +187,7 @@ class SmoothedHistogram(Baseline[CellDensity]):
         self._codes, self._weights = np.ascontiguousarray(codes.T, np.int32), weights
         self.log_n_cells_ = math.fsum(math.log(n) for n in n_levels)
         self.log_total_ = check_real("log_total", record["log_total"])
-        with np.errstate(over="ignore", invalid="ignore"):  # of absurd counts: NaN, and unequal
+        with np.errstate(over="ignore", invalid="ignore"):  # absurd counts give NaN, unequal
             self._tell_evidence()
         least = _TOLERANCE * (1 + abs(self.log_evidence_))
         if not abs(self.log_evidence_ - log_evidence) <= least:

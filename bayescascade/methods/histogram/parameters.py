@@ -6,7 +6,7 @@ from bayescascade.model.parameters import DensityParameters
 
 
 class HistogramParameters(DensityParameters):
-    """Of `SmoothedHistogram`."""
+    """Parameters of `SmoothedHistogram`."""
 
     pseudo_count = Real(None, "Pseudo-rows in each cell", above=0.0, none="most probable")
 

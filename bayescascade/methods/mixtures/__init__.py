@@ -1,1 +1,1 @@
-"""Mixtures: classes of rows, each with a density of its own, found by EM."""
+"""Mixtures: classes of rows, each with its own density, found by EM."""

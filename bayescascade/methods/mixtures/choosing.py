@@ -1,11 +1,11 @@
-"""How many classes, of what kind and how smooth: what held-out rows are most probable by.
+"""Choice of the number, kind and smoothing of classes by the density of held-out rows.
 
-For each kind the number of classes grows for as long as that gains, with a little patience; then
-smoothing and number move in turn to neighbors on their grids. Tables of fewer than 2,000 rows are
-split into five folds; of larger ones a fifth is held out. What is tried is counted in operations
-beforehand, so that the choice depends on rows and seed, never on the clock.
+For each kind the number of classes grows as long as the score improves, with some patience. Then
+smoothing and number move alternately to neighbors on their grids. Tables with fewer than 2,000 rows
+are split into five folds; for larger ones a fifth is held out. The operations of each trial are
+counted beforehand, so the choice depends on rows and seed, not on the clock.
 
-EM starts from boxes, from rows that are far from each other, or at random.
+EM starts from boxes, from distant rows, or at random.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -29,20 +29,20 @@ SMOOTHINGS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 NUMBERS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80)
 
 _FIRST = 4.0  # smoothing while the number grows
-_PATIENCE = 2  # numbers of classes that may be worse before growing ends
+_PATIENCE = 2  # worse numbers of classes before the growth ends
 _N_FOLDS, _MANY_ROWS = 5, 2_000
-_N_STARTS = 2  # of each candidate and fold
-_MOST_STEPS = 2e12  # of which there are some 3e10 a second
-_ITERATIONS = {"independent": 40, "dependent": 15}  # about as many as EM takes
-_OF_BOXES, _OF_BOX = 4.0, 2_000.0  # times squared codes, of each row and each box of a start
-_OF_STEP = 1e7  # whatever the rows are
-_MOST_ITERATIONS, _LOOSER = 50, 3.0  # of candidates, and times the tolerance
+_N_STARTS = 2  # for each candidate and fold
+_MOST_STEPS = 2e12  # about 3e10 per second
+_ITERATIONS = {"independent": 40, "dependent": 15}  # approximate number for EM
+_OF_BOXES, _OF_BOX = 4.0, 2_000.0  # times squared codes, for each row and each box of a start
+_OF_STEP = 1e7  # for any number of rows
+_MOST_ITERATIONS, _LOOSER = 50, 3.0  # for candidates; factor of the tolerance
 
-_CERTAIN = 0.9  # of a row's class where it is in a cluster
+_CERTAIN = 0.9  # initial probability of a row's class in a cluster
 
 
 class Candidate(NamedTuple):
-    """Settings, and the mean log density of held-out rows, nats; NaN where none were."""
+    """Settings, and the mean log density of held-out rows, nats; NaN without such rows."""
 
     settings: Settings
     held_out: float
@@ -50,27 +50,27 @@ class Candidate(NamedTuple):
 
 @dataclass
 class Chooser:
-    """Weighs settings by held-out rows; see the module."""
+    """Compares settings by held-out rows; see the module."""
 
     table: Table
-    # kinds, smoothings and numbers of components that may be chosen
+    # candidate kinds, smoothings and numbers of components
     grid: tuple[Sequence[str], Sequence[float], Sequence[int]]
     seed: np.random.SeedSequence
-    max_iter: int  # this and `tol` are those of `climb` on all rows; here fewer steps will do
+    max_iter: int  # this and `tol` are for `climb` on all rows; candidates need fewer steps
     tol: float
     n_threads: int
     watch: Watch
-    report: Callable[[float], None]  # takes how much is done, from 0 to 1
-    most_steps: float = _MOST_STEPS  # operations that all candidates may take
+    report: Callable[[float], None]  # called with the finished share, from 0 to 1
+    most_steps: float = _MOST_STEPS  # operations for all candidates
     known: dict[Settings, float] = field(init=False, default_factory=dict)
-    # The folds, (learned, held out); none if there are too few rows, or nothing to choose.
+    # The folds, (learned, held out); none if there are too few rows or no choice.
     split: list[tuple[Table, Table]] = field(init=False, default_factory=list)
-    # For each setting weighed (n_folds,): log density of all held-out rows in each fold, nats.
+    # For each tried setting, (n_folds,): log density of all held-out rows in each fold, nats.
     of_folds: dict[Settings, Floats] = field(init=False, default_factory=dict)
     is_interrupted: bool = field(init=False, default=False)
 
     def choose(self) -> list[Candidate]:
-        """Return what was weighed, the best first; Ctrl-C ends it once anything is."""
+        """Return the candidates, the best first; Ctrl-C ends it once there is one."""
         split_by, self._seed = self.seed.spawn(2)
         kinds, smoothings, numbers = self.grid
         numbers = [n for n in numbers if n <= self.table.n_distinct]
@@ -105,7 +105,7 @@ class Chooser:
     def _climb_grid(
         self, kind: str, smoothing: float, smoothings: list[float], numbers: list[int]
     ) -> None:
-        """Grow the number of classes, then move to better neighbors until there is none."""
+        """Grow the number of classes, then move to better neighbors as long as there are any."""
         best, waited = Settings(kind, smoothing, numbers[0]), 0
         for n in numbers:
             settings = Settings(kind, smoothing, n)
@@ -130,17 +130,17 @@ class Chooser:
                         best, is_moving = other, True
 
     def _worth(self, settings: Settings) -> float:
-        """Return the mean log density of held-out rows, -inf if that takes too much."""
+        """Return the mean log density of held-out rows, -inf if it takes too many operations."""
         if settings in self.known:
             return self.known[settings]
         rows, n_dense = self._folds[0][0].dense.shape
         n = settings.n_components
-        if settings.kind == "dependent":  # products for each class by itself
+        if settings.kind == "dependent":  # separate products for each class
             steps = ((2.0 * n_dense + 100) * rows * n_dense + _OF_STEP) * n
         else:
             steps = 4.0 * rows * n_dense * n + _OF_STEP
         steps *= _ITERATIONS[settings.kind]
-        if settings.n_components > 1:  # starts by boxes
+        if settings.n_components > 1:  # for starts by boxes
             steps += n_dense**2 * (_OF_BOXES * rows + _OF_BOX * settings.n_components)
         steps *= len(self._folds) * _N_STARTS
         is_too_much = self._spent + steps > self.most_steps or self.watch.is_over()
@@ -176,9 +176,9 @@ def climb_all(
     n_threads: int,
     watch: Watch,
 ) -> tuple[list[list[Climb]], bool]:
-    """Return where EM arrives from every start, for each table; and whether Ctrl-C came.
+    """Return the results of EM from each start, for each table, and whether Ctrl-C came.
 
-    Each start has a seed of its own, whatever the threads; the first is tried even without time.
+    Each start has its own seed, so threads have no effect; the first runs even without time.
     """
     if settings.n_components == 1:
         n_starts = 1
@@ -205,14 +205,14 @@ def climb_all(
             wait(futures)
         finally:
             stopped_early = stopped.is_set()
-            stopped.set()  # whatever is raised, no thread goes on
+            stopped.set()  # stops all threads after any exception
     found = [one.result() for one in futures]
     parts = (found[i : i + n_starts] for i in range(0, len(found), n_starts))
     return [[one for one in part if one is not None] for part in parts], stopped_early
 
 
 def _grown(rows: Rows, n_components: int, _: np.random.Generator) -> Floats:
-    """Start from boxes, each time splitting off the level of most evidence, leaves independent."""
+    """Start from boxes: repeatedly split off the level with the largest evidence gain."""
     alpha, place = 1.0 / np.bincount(rows.column)[rows.column], np.zeros(rows.weights.size, int)
     best = {0: _best_split(rows, place == 0, alpha)}
     while len(best) < n_components:
@@ -229,7 +229,7 @@ def _grown(rows: Rows, n_components: int, _: np.random.Generator) -> Floats:
 
 
 def _best_split(rows: Rows, inside: Flags, alpha: Floats) -> tuple[float, int]:
-    """Return the largest gain, -inf if there is none, and the level that is split off."""
+    """Return the largest gain, -inf if there is none, and its level."""
     pairs = rows.pairs(np.where(inside, rows.weights, 0.0))
     counts = pairs.diagonal()
 
@@ -245,7 +245,7 @@ def _best_split(rows: Rows, inside: Flags, alpha: Floats) -> tuple[float, int]:
 
 
 def _near(rows: Rows, n_components: int, rng: np.random.Generator) -> Floats:
-    """Start from rows far from each other, drawn as by k-means++, and those nearest to each."""
+    """Start from distant rows, drawn as in k-means++, each with its nearest rows."""
     nearest, place = np.ones(rows.weights.size), np.zeros(rows.weights.size, int)
     for k in range(n_components):
         chances = nearest * rows.weights
@@ -270,4 +270,4 @@ def _clustered(place: NDArray[np.integer], n_components: int) -> Floats:
 
 
 STARTS = {"grown": _grown, "near": _near, "random": _random}
-"""How EM starts."""
+"""The starts of EM."""

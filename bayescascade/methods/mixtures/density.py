@@ -1,7 +1,7 @@
-"""A mixture's classes as a density: scores, draws and conditions, missing cells summed out.
+"""The density of a mixture's classes: scores, draws and conditions; missing cells are summed out.
 
-A column hands its parent, for each of the parent's levels, the probability of all cells at or below
-it; a missing cell is the sum over its levels. That takes no longer than complete rows.
+A column passes the probability of all cells at or below it to its parent, for each of the parent's
+levels. A missing cell is summed over its levels, which takes no longer than complete rows.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 
 _AT_ONCE = 1 << 14  # rows
-_FEWEST_TOLD, _MOST_TOLD, _LEAST_WORTH = 2, 5, 0.05  # levels of a class, and nats of each
+_FEWEST_TOLD, _MOST_TOLD, _LEAST_WORTH = 2, 5, 0.05  # levels of a class; nats of each
 _TIE = 1e-9  # nats
-_TOLD = 1e-3  # least probability of a class that is named for a row
-_TOLERANCE = 1e-6  # of sums of saved probabilities
+_TOLD = 1e-3  # least probability of a class in an explanation
+_TOLERANCE = 1e-6  # for sums of saved probabilities
 
 
 class Standout(NamedTuple):
@@ -41,7 +41,7 @@ class Standout(NamedTuple):
     code: int
     inside: float
     overall: float
-    is_given: bool  # whether only rows that satisfy conditions are compared
+    is_given: bool  # whether the comparison is with rows that satisfy conditions
 
     def words(self, schema: Schema) -> str:
         """Return it in words, such as "sky is grey: 83.0 % (all rows 31.0 %)"."""
@@ -51,11 +51,11 @@ class Standout(NamedTuple):
 
 
 class RowClass(NamedTuple):
-    """What is inside a class: a forest of columns."""
+    """The distribution inside a class: a forest of columns."""
 
     parents: tuple[int, ...]  # -1 for none
-    # For each column the probabilities of its levels; given the parent's, (parent's levels, own
-    # levels), if it has one.
+    # For each column the probabilities of its levels; if it has a parent, given the parent's level,
+    # (parent's levels, own levels).
     tables: tuple[Floats, ...]
 
     @property
@@ -70,10 +70,10 @@ class RowClass(NamedTuple):
         return order
 
     def pass_up(self, seen: Sequence[Floats]) -> tuple[Floats, list[Floats]]:
-        """Return the log probability of what is seen, (n,), and what reaches each column.
+        """Return the log probability of observed cells, (n,), and the messages to each column.
 
-        seen: for each column (n, n_levels), where 1 says that a level is possible; what reaches the
-        column is that times the probability of all below, up to a factor for each row.
+        seen: for each column (n, n_levels), with 1 for possible levels. The message to a column is
+        this times the probability of all cells below, up to a factor for each row.
         """
         reached, log_mass = list(seen), np.zeros(seen[0].shape[0])
         for j in reversed(self.order):
@@ -88,7 +88,7 @@ class RowClass(NamedTuple):
         return log_mass, reached
 
     def sample(self, n: int, reached: Sequence[Floats], rng: np.random.Generator) -> Codes:
-        """Draw (p, n) codes given what reaches each column, of one row."""
+        """Draw (p, n) codes given the messages to each column for one row."""
         codes = np.empty((len(self.parents), n), np.int32)
         for j in self.order:
             sums = np.cumsum(np.atleast_2d(self.tables[j] * reached[j]), axis=1)
@@ -153,7 +153,7 @@ class MixtureDensity(DensityParts):
     # -- probabilities -----------------------------------------------------------------------------
 
     def _seen(self, codes: Codes) -> list[Floats]:
-        """Return of each column which levels are possible in rows, (n, n_levels)."""
+        """Return the possible levels of each column in rows, (n, n_levels)."""
         seen = []
         for j, column in enumerate(self.schema.columns):
             left = np.zeros(column.n_levels)
@@ -165,7 +165,7 @@ class MixtureDensity(DensityParts):
         return seen
 
     def _log_inside(self, codes: Codes) -> Floats:
-        """Return the log probability of what rows have in each class, (n, n_classes)."""
+        """Return the log probability of rows' cells in each class, (n, n_classes)."""
         masses = np.empty((codes.shape[1], len(self.inside)))
         for first in range(0, codes.shape[1], _AT_ONCE):
             part = slice(first, first + _AT_ONCE)
@@ -175,15 +175,15 @@ class MixtureDensity(DensityParts):
         return masses - self._log_left
 
     def _log_masses(self, codes: Codes) -> Floats:
-        """Return the log of share times probability of what rows have, (n, n_classes)."""
+        """Return the log of share times probability of rows' cells, (n, n_classes)."""
         return self._log_inside(codes) + log_of(self.probabilities)
 
     @cached_property
     def _log_left(self) -> Floats:
-        """Log of how much of each class the conditions leave, (n_classes,)."""
+        """Log probability of the conditions in each class, (n_classes,)."""
         seen = self._seen(np.full((self.schema.n_columns, 1), -1, np.int32))
         left = np.array([one.pass_up(seen)[0][0] for one in self.inside])
-        return np.where(self.probabilities > 0, left, 0.0)  # what is not there is not divided
+        return np.where(self.probabilities > 0, left, 0.0)  # others need no division
 
     def class_probabilities(self, codes: Codes) -> Floats:
         """Return the probability of each class for (n_columns, n) coded rows, (n, n_classes).
@@ -230,7 +230,7 @@ class MixtureDensity(DensityParts):
 
     @property
     def log_volumes(self) -> Floats:
-        """Log volume of each class, which is that of the domain, (n_classes,) nats."""
+        """Log volume of each class, equal to that of the domain, (n_classes,) nats."""
         return np.full(self.counts.size, self.log_domain)
 
     @cached_property
@@ -252,7 +252,7 @@ class MixtureDensity(DensityParts):
         for j, inside in enumerate(self.level_probabilities):
             overall = self.probabilities @ inside
             worth = rel_entr(inside, overall) + rel_entr(1 - inside, (1 - overall).clip(min=1e-300))
-            # of two levels both are worth the same: the one that is more probable inside
+            # both of two levels have the same worth: choose the more probable one inside
             for k, code in enumerate((worth + _TIE * inside).argmax(axis=1).tolist()):
                 shares = float(inside[k, code]), float(overall[code])
                 told = Standout(j, code, *shares, bool(self.conditions))
@@ -394,7 +394,7 @@ def _are_shares(values: Floats) -> bool:
 
 
 def log_of(values: Floats) -> Floats:
-    """Return logarithms, -inf of 0."""
+    """Return logarithms, -inf for 0."""
     with np.errstate(divide="ignore"):
         logs: Floats = np.log(values)
     return logs

@@ -1,24 +1,25 @@
-"""EM for mixtures whose classes are independent columns, or a tree of dependences each.
+"""EM for mixtures whose classes have independent columns, or a tree of dependences.
 
-A row x has the density ``sum_k pi_k p_k(x)``, and inside class k a forest T_k joins columns ::
+A row x has the density ``sum_k pi_k p_k(x)``. Inside class k a forest T_k joins columns ::
 
     p_k(x) = prod_u P_k(x_u)  prod_uv in T_k  P_k(x_u, x_v) / (P_k(x_u) P_k(x_v))
 
-Without edges that is latent class analysis. A column that is joined to all others is a cascade of
-depth 1 above independent leaves; two classes that differ in one column alone are the two branches
-of a split. The prior imagines ``a`` = `smoothing` rows in each class, whose columns are independent
-and have the levels' shares q, halfway between those of all rows and equal ones, and a row for
-every class. What climbs at each step is the log posterior density but for a constant::
+Without edges this is latent class analysis. A column that is joined to all others is a cascade of
+depth 1 above independent leaves; two classes that differ only in one column are the two branches of
+a split. The prior has ``a`` = `smoothing` pseudo-rows in each class. Their columns are independent,
+with the levels' shares q halfway between those of all rows and equal ones. It also has one
+pseudo-row for the share of each class. Each step increases the log posterior density, up to a
+constant::
 
     sum_rows w ln sum_k pi_k p_k(x)  +  sum_k [ln pi_k + a E_q ln p_k]
 
-The E step gives each row its probabilities to be of each class; the M step counts rows weighted by
-these and the imagined ones, so that ``P_k`` are shares of counts, and T_k is the spanning tree of
-the largest mutual information: no forest explains the counts better. M. Meila and M. I. Jordan,
-Learning with mixtures of trees, JMLR 1 (2000); a departure is the prior, theirs is of the tree.
+The E step computes each row's class probabilities. The M step counts rows with these weights, and
+the pseudo-rows. Then ``P_k`` are shares of counts, and T_k is the spanning tree of the largest
+mutual information: no forest explains the counts better. M. Meila and M. I. Jordan, Learning with
+mixtures of trees, JMLR 1 (2000); a departure is the prior, theirs is of the tree.
 
-Both steps are products of matrices, whose rows have a one, and of each column all levels but the
-first. What that leaves out follows by differences, as the levels of a column sum up to one.
+Both steps are products of matrices. Their rows have a 1, and indicators of each column's levels
+except the first, which follows by differences, because the levels of a column sum to one.
 """
 
 from collections.abc import Callable
@@ -35,12 +36,12 @@ from bayescascade.data.table import Table
 
 KINDS = ("independent", "dependent")
 
-_SHARES = 1.0  # rows imagined for the share of each class
-_BEFORE = 20  # steps of independent columns before those of trees
-_SPARSE_FROM = 256  # levels, from which most pairs of levels are stored as none
+_SHARES = 1.0  # pseudo-rows for the share of each class
+_BEFORE = 20  # steps with independent columns before those with trees
+_SPARSE_FROM = 256  # levels; beyond, pairs of levels are sparse
 
 
-_FLOAT32_FROM = 100_000  # dense codes, whose products then take half the time
+_FLOAT32_FROM = 100_000  # dense codes; beyond, products take half the time
 
 
 def log_cells(table: Table) -> Floats:
@@ -62,7 +63,7 @@ class Rows:
     column: Integers  # (L,), each level's column
     dense: NDArray[np.floating]  # (n, D) float32 or float64
     expand: Floats  # (L, D): ``dense @ expand.T`` are the levels, one-hot
-    prior: Floats  # (L,), levels' shares of the imagined rows
+    prior: Floats  # (L,), levels' shares of the pseudo-rows
 
     @classmethod
     def of(cls, table: Table) -> "Rows":
@@ -87,31 +88,31 @@ class Rows:
 
     @cached_property
     def is_within(self) -> Flags:
-        """Whether two levels are of one column, (L, L)."""
+        """Whether two levels are in one column, (L, L)."""
         is_within: Flags = self.column[:, np.newaxis] == self.column
         return is_within
 
     @cached_property
     def prior_pairs(self) -> Floats:
-        """Pairs' shares of the imagined rows, (L, L)."""
+        """Pairs' shares of the pseudo-rows, (L, L)."""
         return np.where(self.is_within, np.diag(self.prior), np.outer(self.prior, self.prior))
 
     def pairs(self, weights: Floats) -> Floats:
-        """Return the weight of every pair of levels, (L, L), of rows with these weights."""
+        """Return the weight of each pair of levels, (L, L), for rows with these weights."""
         dense, is_in = self.dense, weights > 0
-        if 2 * np.count_nonzero(is_in) < weights.size:  # as for a box: most rows are elsewhere
+        if 2 * np.count_nonzero(is_in) < weights.size:  # such as a box: most rows are elsewhere
             dense, weights = dense[is_in], weights[is_in]
         weighted = dense * weights[:, np.newaxis].astype(dense.dtype)
         counts: Floats = self.expand @ (weighted.T @ dense).astype(np.float64) @ self.expand.T
         return counts.clip(min=0.0)
 
     def sums(self, levels: Floats) -> Floats:
-        """Return sums over the levels of each column, by the last axis."""
+        """Return sums over the levels of each column, on the last axis."""
         return np.add.reduceat(levels, self.starts, axis=-1)
 
 
 class Settings(NamedTuple):
-    """What a mixture is: the kind of its classes, their smoothing, and how many there are."""
+    """The settings of a mixture: kind, smoothing and number of its classes."""
 
     kind: str
     smoothing: float
@@ -119,10 +120,10 @@ class Settings(NamedTuple):
 
 
 class Components(NamedTuple):
-    """A mixture's classes; parents and log ratios are None of independent columns.
+    """A mixture's classes; parents and log ratios are None for independent columns.
 
-    The log ratio of two levels, of a joined pair of columns, is ``ln P_uv / (P_u P_v)``, at the row
-    of the parent's level; elsewhere 0.
+    For a joined pair of columns, the log ratio of two levels is ``ln P_uv / (P_u P_v)``, in the row
+    of the parent's level; elsewhere it is 0.
     """
 
     log_shares: Floats  # (K,)
@@ -131,7 +132,7 @@ class Components(NamedTuple):
     log_ratios: tuple[Any, ...] | None  # K arrays (L, L), sparse if there are many levels
 
     def log_joint(self, rows: Rows) -> Floats:
-        """Return the log of share times density, but for widths, of rows in classes, (n, K)."""
+        """Return the log of share times density, without widths, of rows in classes, (n, K)."""
         dense, expand = rows.dense, rows.expand
         width = dense.dtype
         joint = (dense @ (self.log_levels @ expand).T.astype(width)).astype(np.float64)
@@ -142,7 +143,7 @@ class Components(NamedTuple):
         return joint
 
     def log_prior(self, rows: Rows, smoothing: float) -> float:
-        """Return the log prior density, but for a constant."""
+        """Return the log prior density, up to a constant."""
         imagined = float((self.log_levels @ rows.prior).sum())
         for ratios in self.log_ratios or ():
             imagined += float(rows.prior @ (ratios @ rows.prior))
@@ -150,14 +151,14 @@ class Components(NamedTuple):
 
 
 class Climb(NamedTuple):
-    """Where EM arrived, and the log posterior density after each step."""
+    """The result of EM, and the log posterior density after each step."""
 
     components: Components
     objective: tuple[float, ...]
 
 
 def memberships(log_joint: Floats) -> tuple[Floats, Floats]:
-    """Return probabilities of the classes, (n, K), and log densities of rows, (n,)."""
+    """Return class probabilities, (n, K), and log densities of rows, (n,)."""
     most = log_joint.max(axis=1, keepdims=True)
     belongs = np.exp(log_joint - most)
     totals = belongs.sum(axis=1, keepdims=True)
@@ -172,7 +173,7 @@ def climb(
     tol: float,
     is_over: Callable[[], bool],
 ) -> Climb:
-    """Return where EM arrives from (n, K) shares, by `tol` nats a row, `max_iter` or `is_over`."""
+    """Return the result of EM from (n, K) shares, by `tol` nats a row, `max_iter` or `is_over`."""
 
     def run(settings: Settings, belongs: Floats, max_iter: int, tol: float) -> Climb:
         values, gain = list[float](), np.inf
@@ -194,7 +195,7 @@ def climb(
 
 
 def maximized(rows: Rows, settings: Settings, belongs: Floats) -> Components:
-    """Return the classes that explain rows best that belong to them so, (n, K)."""
+    """Return the classes that explain rows best, given these memberships (n, K)."""
     weighted, a = belongs * rows.weights[:, np.newaxis], settings.smoothing
     totals = weighted.sum(axis=0)
     log_shares = np.log((totals + _SHARES) / (totals + _SHARES).sum())
@@ -222,7 +223,7 @@ def _tree(rows: Rows, weights: Floats, a: float) -> tuple[Floats, Integers, Any]
 
 
 def _spanning_tree(worth: Floats) -> Integers:
-    """Return the parents (p,) in the spanning tree of the largest worth (p, p) from the first."""
+    """Return the parents (p,) in the spanning tree of the largest worth (p, p) from column 0."""
     parents, best = np.zeros(len(worth), np.int64), worth[0].copy()
     parents[0], best[0] = -1, -np.inf
     is_out = np.ones(len(worth), bool)

@@ -1,10 +1,11 @@
-"""Exact posteriors of cascades: one recursion over boxes sums over every tree there is.
+"""Exact posteriors of cascades: one recursion over boxes sums over all trees.
 
-A box is what splits leave of every column. The sum over all trees below a box is its worth as a
-leaf, plus, for every split, what the split is worth times the sums of its branches' boxes; boxes
-that several orders of splitting lead to are evaluated once. The sum over the whole table's trees
-is the evidence; its maximum the most probable tree; walking down in proportion draws trees. Where a
-split sends each level its own way, only boxes that hold two or more distinct rows need be kept.
+A box consists of the levels that splits leave in each column. The sum over all trees below a box is
+its value as a leaf plus, for each split, the factor of the split times the sums of its branches'
+boxes. A box that several orders of splits lead to is evaluated once. The sum over all trees of the
+whole table is the evidence, the maximum is the most probable tree, and choices in proportion, from
+the root down, draw trees. If each level has its own branch, only boxes with two or more distinct
+rows are kept.
 """
 
 from bayescascade.methods.cascades.exact.cost import ExactCost, check_magnitudes

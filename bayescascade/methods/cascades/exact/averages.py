@@ -1,13 +1,13 @@
 """Densities of rows, averaged over all trees and their leaf probabilities.
 
-A pass from the top down finds, for every box, how much of a new row's probability stays in it as a
-leaf: all trees together, see `kernels.flows`. Under the branch model that is the probability of the
-way to the leaf times its branches' ``(n_c + alpha) / (n + b alpha)``; under the leaf model of every
-leaf ``(n_l + alpha) / (n + K alpha)``, summed over the numbers of leaves K. The density of a row is
-the sum of that over the volumes of the boxes that hold it.
+A pass from the top down finds, for each box, the part of a new row's probability that stays in it
+as a leaf, over all trees; see `kernels.flows`. Under the branch model this is the probability of
+the path to the leaf times its branches' ``(n_c + alpha) / (n + b alpha)``; under the leaf model it
+is ``(n_l + alpha) / (n + K alpha)`` for each leaf, summed over the numbers of leaves K. The density
+of a row is the sum of this part divided by the volume, over the boxes that hold the row.
 
-Where all boxes are there and leaves are uniform, the sums for all cells are found together, column
-by column: of blocks, those of their levels.
+If all boxes are kept and leaves are uniform, the sums for all cells are computed together: column
+by column, the sums of blocks are passed on to their levels.
 """
 
 import numpy as np
@@ -27,7 +27,7 @@ class RowAverages:
         self._recursion = recursion
         self._shares = [widths / widths.sum() for widths in lattice.widths]
         self._log_widths = np.array([np.log(widths.sum()) for widths in lattice.widths])
-        # whether blocks hold levels; the last line, of index -1, is of missing cells
+        # whether blocks hold levels; the last line, index -1, is for missing cells
         self._holds = [np.ones((b.single.size + 1, b.n_blocks), np.bool_) for b in lattice.blocks]
         for holds, blocks in zip(self._holds, lattice.blocks, strict=True):
             holds[:-1] = False
@@ -44,8 +44,8 @@ class RowAverages:
 
     @staticmethod
     def memory_bytes(plan: SearchPlan) -> int:
-        """Return what it takes for a plan's boxes."""
-        of_box = 8 if plan.shift == 0 else 40  # where each has several entries, these are found
+        """Return the bytes that a plan's boxes need."""
+        of_box = 8 if plan.shift == 0 else 40  # with several entries a box, their starts count
         return 8 * plan.index().n_entries + of_box * plan.count_index().n_entries
 
     def log_densities(self, codes: Codes) -> Floats:
@@ -58,7 +58,7 @@ class RowAverages:
         return logs[inverse.reshape(-1)]
 
     def _all_cells(self) -> Floats:
-        """Return the densities of all cells, over that of the whole table as a leaf."""
+        """Return the densities of all cells, divided by that of the whole table as a leaf."""
         index = self._recursion.index
         cells = self._flows if max(index.sizes) == 1 else self._flows[index.starts]
         n_done = 1
@@ -95,7 +95,7 @@ class RowAverages:
 
 
 def _has_cells(plan: SearchPlan) -> bool:
-    """Whether all cells are among the boxes, and leaves uniform."""
+    """Whether all cells are among the boxes and leaves are uniform."""
     index = plan.count_index()
     return not plan.is_independent and index.n_entries == np.prod(
         [float(n) for n in index.n_blocks]

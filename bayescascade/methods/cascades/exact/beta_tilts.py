@@ -1,14 +1,14 @@
 """The sum over all trees of a leaf model with the generative prior: a mixture of tilts.
 
-`passes` has the words. Without a Poisson, with n rows, ::
+`passes` defines the terms. Without a Poisson, with n rows, ::
 
     w_K = G(K alpha) / G(n + K alpha) = 1 / G(n) * integral over u > 0 of
           exp(-K alpha u) (1 - exp(-u))**(n - 1) du,
 
 a Beta integral, so that ``Z = sum_K w_K S_K`` is the integral of ``(1 - exp(-u))**(n - 1) / G(n)``
 times the sum over all trees with the tilt ``-alpha u``. Nothing cancels, and in ``t = ln u`` the
-trapezoid rule converges geometrically: its nodes are tilts with coefficients, and the bound of
-`expansion` says what they leave. They are also what independent draws are made from.
+trapezoid rule converges geometrically. Its nodes are tilts with coefficients, and `expansion`
+bounds their error. Independent draws are made from them, too.
 """
 
 import numpy as np
@@ -18,13 +18,13 @@ from bayescascade.base.arrays import Floats
 from bayescascade.methods.cascades.exact.expansion import NEGLIGIBLE, Expansion, Mixture, Sum
 from bayescascade.methods.cascades.exact.passes import Passes
 
-_STEP = 0.85  # of the nodes, in standard deviations of ln u given the number of leaves
-_FAR, _FARTHER = 35.0, 70.0  # nats below the largest, where nodes end, or if that is too soon
+_STEP = 0.85  # between nodes, in standard deviations of ln u given the number of leaves
+_FAR, _FARTHER = 35.0, 70.0  # nats below the largest at which nodes end, first and second try
 _MOST_NODES = 600
-_DOUBLINGS = 6  # of the leaves guessed, up to which steps do
-_FINE = 1e-6  # nats of error, from which on more nodes are tried
-_BELOW = np.array([2.0, 4.0, 8.0])  # times the lowest, which bound those of few leaves
-_BEYOND = (0.25, 1.0, 4.0, 16.0)  # tilts that bound what trees of more leaves than listed come to
+_DOUBLINGS = 6  # numbers of leaves that determine the step: the guess, doubled repeatedly
+_FINE = 1e-6  # nats of error; beyond, more nodes are tried
+_BELOW = np.array([2.0, 4.0, 8.0])  # multiples of the lowest tilt, to bound trees of few leaves
+_BEYOND = (0.25, 1.0, 4.0, 16.0)  # tilts that bound the sum over trees with more leaves than listed
 
 
 def add_up_by_beta(
@@ -37,7 +37,7 @@ def add_up_by_beta(
     lowest = min(passes.sums)
     for tilt in (*(_BELOW * lowest), *(_BEYOND if passes.has_more else ())):
         passes.sum_of(float(tilt), rng)
-    for step, far in ((1.0, _FAR), (1.0, _FAR), (0.5, _FARTHER)):  # the second time, more is known
+    for step, far in ((1.0, _FAR), (1.0, _FAR), (0.5, _FARTHER)):  # the second with a better guess
         if error <= max(precise, _FINE):
             break
         nodes = _Nodes(passes, guess, rng, step, far)
@@ -57,15 +57,15 @@ class _Nodes:
         self._guess = min(max(guess, 1), passes.k.size)
         k = self._guess * 2.0 ** np.arange(_DOUBLINGS)
         a = self._alpha * k[k <= passes.most]
-        means = digamma(a + self._n) - digamma(a)  # of u, given that many leaves
+        means = digamma(a + self._n) - digamma(a)  # means of u given the number of leaves
         spreads = np.sqrt(polygamma(1, a) - polygamma(1, a + self._n))
         self._center = float(np.log(means[0]))
         self._step = step * _STEP * float((spreads / means).min())
-        self._worths: dict[int, float] = {}  # by place, in steps from the center
+        self._worths: dict[int, float] = {}  # by steps from the center
         self._find(far)
 
     def _find(self, far: float) -> None:
-        """Add nodes on both sides until they add less than the largest by this many nats."""
+        """Add nodes on both sides until their terms are this many nats below the largest."""
         self._add(0)
         for side in (1, -1):
             place = side
@@ -92,7 +92,7 @@ class _Nodes:
     def tilts_and_logs(self) -> tuple[list[float], Floats]:
         """Return the tilts, largest contribution first, and the logs of their coefficients.
 
-        These sum to ``w_K`` at the guess: rounding of log gammas must not change a step's weight.
+        They give ``w_K`` at the guess exactly, so that rounding of log gammas does not change it.
         """
         order = sorted(self._worths, key=lambda place: -self._worths[place])
         found = [self._of(place) for place in order]
@@ -102,7 +102,7 @@ class _Nodes:
         return tilts, logs + log_w - float(logsumexp(logs + k * np.array(tilts)))
 
     def mixture(self) -> Mixture:
-        """Return the tilts to draw from, each as often as it adds; all draws are kept."""
+        """Return the tilts to draw from, in proportion to their terms; all draws are accepted."""
         tilts, logs = self.tilts_and_logs()
         worths = logs + np.array([self._passes.sums[tilt] for tilt in tilts])
         shares = np.exp(worths - logsumexp(worths))

@@ -1,4 +1,4 @@
-"""The blocks of a column's levels that splits can make, numbered so that parts precede wholes."""
+"""The blocks of a column's levels that splits can make; parts have lower numbers than wholes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,15 +13,15 @@ from bayescascade.methods.cascades.tree import pack_block
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """The blocks of one column's levels, the whole last; `first`, `rest` part a block in two."""
+    """The blocks of one column's levels, the whole last; `first` and `rest` part them in two."""
 
-    codes: Sequence[Integers]  # levels of each block, ascending; of shapes, only sizes are right
-    words: NDArray[np.uint64]  # (n_blocks,): the blocks as trees have them; zeros of shapes
+    codes: Sequence[Integers]  # levels of each block, ascending; for shapes, only sizes are valid
+    words: NDArray[np.uint64]  # (n_blocks,): the blocks as in `Tree`; zeros for shapes
     single: Integers  # (n_levels,) int64: the block of each level alone
     pair_start: Integers  # (n_blocks + 1,) int64
     first: Codes  # (n_pairs,): the part with the lowest level, of each split in two
     rest: Codes  # (n_pairs,), ascending: the other part
-    times: Floats  # (n_pairs,): partitions that a pair stands for; 1 except in shapes
+    times: Floats  # (n_pairs,): number of partitions per pair; 1 except in shapes
     shape: Integers  # (n_blocks,) int64: the block's id among the column's shapes
 
     @property
@@ -35,7 +35,7 @@ class Blocks:
         return np.array([codes.size for codes in self.codes], np.int64)
 
     def partitions(self, most: int, by_levels: bool) -> list[list[tuple[tuple[int, ...], float]]]:
-        """Return, for every block, its partitions into 2 to `most` blocks, and their `times`."""
+        """Return the partitions of each block into 2 to `most` blocks, and their `times`."""
         if by_levels:
             whole = [(tuple(self.single.tolist()), 1.0)] if self.n_blocks > 1 else []
             return [[]] * (self.n_blocks - 1) + [whole]
@@ -54,7 +54,7 @@ class Blocks:
 
 
 def column_blocks(n_levels: int, is_nominal: bool, partitions: str) -> Blocks:
-    """Return the blocks of a column: any, contiguous ones, or single levels and the whole."""
+    """Return the blocks of a column: all, contiguous ones, or single levels and the whole."""
     if partitions == "levels":
         codes = [np.array([code]) for code in range(n_levels)]
         if n_levels > 1:
@@ -83,7 +83,7 @@ def column_blocks(n_levels: int, is_nominal: bool, partitions: str) -> Blocks:
 
 
 def block_shapes(n_levels: int, is_nominal: bool, partitions: str) -> Blocks:
-    """Return what blocks of a column are without data: numbers of levels, and how many each."""
+    """Return the blocks of a column without data: numbers of levels, with multiplicities."""
     if partitions == "levels":
         sizes = [1, n_levels] if n_levels > 1 else [1]
         pairs, times = [_NO_PAIRS] * len(sizes), np.ones(int(n_levels == 2))
@@ -103,7 +103,7 @@ _NO_PAIRS = (np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 def _subset_pairs(mask: int) -> tuple[Integers, Integers]:
-    """Return the ids, mask - 1, of first parts and rests of a set of levels."""
+    """Return the ids, mask - 1, of the first parts and the rests of a set of levels."""
     rests = np.zeros(1, np.int64)
     others = mask & (mask - 1)
     while others:

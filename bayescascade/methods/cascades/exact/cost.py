@@ -1,4 +1,4 @@
-"""What an exact solution takes, computed before it starts, and what would fit instead."""
+"""The cost of an exact solution, computed before it starts, and smaller problems that fit."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -21,47 +21,47 @@ if TYPE_CHECKING:
 
 _FEWEST_LEAVES = 12
 _LARGEST_CAP = 1 << 20
-_LARGEST = 2.0**53  # beyond, a float cannot tell one more
-_MOST_SPLITS = 400 * log(2.0)  # log of how many a box may allow, for one by them to be a float
-_SOMEWHAT = 10  # times too large: beyond that no exact size is given
-_MOST_TRIED = 5e8  # terms of boxes that are counted one by one, to say what would fit
+_LARGEST = 2.0**53  # beyond, adding one does not change a float
+_MOST_SPLITS = 400 * log(2.0)  # log of the most splits of a box whose inverse is a float
+_SOMEWHAT = 10  # times too large; beyond, no exact size is given
+_MOST_TRIED = 5e8  # terms of boxes that are counted one by one, to find what fits
 
-_SHORT, _DEARER = 1e7, 8  # terms of all boxes, half a second; and how much less others must take
+_SHORT, _DEARER = 1e7, 8  # terms of all boxes, half a second; how much cheaper others must be
 
 
 @dataclass(frozen=True, slots=True)
 class ExactCost:
-    """The size of an exact solution in terms: pairs of parts that a split makes, some 50 ns."""
+    """The size of an exact solution. A term is a pair of parts made by a split, about 50 ns."""
 
     n_boxes: int  # boxes to be evaluated
-    n_terms: int  # at most, of one pass over the boxes; solving takes two passes
+    n_terms: int  # bound for one pass over the boxes; solving takes two passes
     memory_bytes: int  # of all arrays
     max_leaves: int | None  # most leaves of a tree; None without a bound
-    disk_bytes: int = 0  # of files, beside those arrays
+    disk_bytes: int = 0  # in files, in addition to those arrays
 
     @classmethod
     def of(cls, posterior: "CascadePosterior", max_leaves: int | None = None) -> "ExactCost":
-        """Return what solving takes, in milliseconds; `max_leaves` is that of `solve`."""
+        """Return the cost of solving, computed in milliseconds; `max_leaves` as in `solve`."""
         return cls.of_plan(SearchPlan.of(posterior, first_cap(posterior, max_leaves)))
 
     @classmethod
     def of_plan(cls, plan: SearchPlan, on_disk: bool = False) -> "ExactCost":
-        """Return what carrying out a plan takes, with its boxes in memory or on disk."""
+        """Return the cost of a plan, with its boxes in memory or on disk."""
         n_boxes, disk_bytes = plan.count_index().n_entries, plan.box_bytes if on_disk else 0
         max_leaves = plan.max_leaves if plan.shift == 1 else None
         return cls(n_boxes, plan.n_terms, plan.memory_bytes - disk_bytes, max_leaves, disk_bytes)
 
     @classmethod
     def of_shared(cls, shared: SharedBoxes) -> "ExactCost":
-        """Return what boxes that hold data take."""
+        """Return the cost of boxes that hold data."""
         return cls(shared.n_boxes, shared.n_terms, shared.memory_bytes, None)
 
     def fits(self, memory_limit: float, work_limit: float) -> bool:
-        """Whether it takes no more than `memory_limit` bytes and `work_limit` terms."""
+        """Whether it fits into `memory_limit` bytes and `work_limit` terms."""
         return self.memory_bytes <= memory_limit and self.n_terms <= work_limit
 
     def words(self) -> str:
-        """Return such as "4,782,969 boxes, 77 MB, about 1.2e8 terms"."""
+        """Return words such as "4,782,969 boxes, 77 MB, about 1.2e8 terms"."""
         on_disk = f", {_byte_words(self.disk_bytes)} on disk" if self.disk_bytes else ""
         n = self.n_boxes
         boxes = f"{n:,}" if n < 10**15 else _power_words(n)
@@ -72,7 +72,7 @@ class ExactCost:
 
 
 def first_cap(posterior: "CascadePosterior", max_leaves: int | None) -> int | None:
-    """Return the bound on leaves that solving starts with; None for the branch model."""
+    """Return the first bound on leaves when solving; None for the branch model."""
     model = posterior.model
     if not isinstance(model, LeafModel):
         return None
@@ -89,7 +89,7 @@ def number_of_cells(posterior: "CascadePosterior") -> int:
 
 
 def check_magnitudes(posterior: "CascadePosterior") -> None:
-    """Raise TooLargeError if a row does not change floats as large as weights or parameters."""
+    """Raise TooLargeError if weights or parameters are too large for floats to count rows."""
     model, total = posterior.model, float(posterior.table.weights.sum())
     if model.is_generative:
         log_splits = posterior.splits.log_most
@@ -122,12 +122,12 @@ def check_fits(
     work_limit: float,
     in_use: int = 0,
 ) -> ExactCost:
-    """Return what a plan takes beside `in_use` bytes, or raise TooLargeError with what fits."""
+    """Return the cost of a plan in addition to `in_use` bytes, or raise TooLargeError."""
     cost = ExactCost.of_plan(plan)
     if cost.fits(memory_limit - in_use, work_limit):
         return cost
     shared = SharedBoxes.of(posterior, plan, _SOMEWHAT * memory_limit, _MOST_TRIED)
-    if shared is not None:  # what would be enough
+    if shared is not None:  # sufficient limits
         cost = ExactCost.of_shared(shared)
 
     def fits(plan: SearchPlan) -> bool:
@@ -160,7 +160,7 @@ def _what_fits(
     fits: Callable[[SearchPlan], bool],
     fits_on_disk: Callable[[SearchPlan], bool],
 ) -> Iterator[str]:
-    """Yield, in words, smaller problems that fit."""
+    """Yield descriptions of smaller problems that fit."""
     if isinstance(posterior.model, LeafModel):
         most = plan.max_leaves - 1 if plan.shift == 1 else _LARGEST_CAP
         k = _largest(lambda k: fits(replace(plan, shift=1, max_leaves=k)), most)
@@ -194,7 +194,7 @@ def _what_fits(
 
 
 def _largest(fits: Callable[[int], bool], highest: int) -> int:
-    """Return the largest number up to `highest` that fits, 0 if none; larger ones never do."""
+    """Return the largest number up to `highest` that fits, 0 if none; fitting is monotone."""
     low, high = 0, highest
     while low < high:
         middle = (low + high + 1) // 2
@@ -203,7 +203,7 @@ def _largest(fits: Callable[[int], bool], highest: int) -> int:
 
 
 def _power_words(n: int) -> str:
-    """Return such as "1.2e8", of integers of any size."""
+    """Return words such as "1.2e8", for integers of any size."""
     power = int(log10(max(n, 1)))
     return f"{10 ** (log10(max(n, 1)) - power):.1f}e{power}" if n >= 10_000 else f"{n:,}"
 
@@ -212,7 +212,7 @@ def _byte_words(n: float) -> str:
     for unit in ("bytes", "kB", "MB", "GB"):
         if n < 1000:
             return f"{n:.3g} {unit}"
-        n = n / 1000 if n < 1e15 else int(n) // 1000  # integers may be beyond any float
+        n = n / 1000 if n < 1e15 else int(n) // 1000  # integers may be too large for floats
     return f"{_power_words(int(n))} TB"
 
 
@@ -227,7 +227,8 @@ def cheapest_boxes(
 ) -> tuple[ExactCost, Boxes]:
     """Return the cost of a pass and the boxes of a plan, counted; `in_use` in bytes.
 
-    Boxes that hold data, if all take far longer or do not fit; else all, in files in `scratch`.
+    These are only boxes with data if all take far longer or do not fit; else all, in `scratch` if
+    given.
     """
     cost = ExactCost.of_plan(plan)
     fits = cost.fits(memory_limit - in_use, work_limit)

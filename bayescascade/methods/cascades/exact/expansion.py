@@ -1,21 +1,21 @@
-"""The sum over all trees of a leaf model, by an expansion in tilts; `passes` has the words.
+"""The sum over all trees of a leaf model, by an expansion in tilts; `passes` defines the terms.
 
-``Z = sum_K w_K S_K``, where ``w_K`` is smooth in K, and by least squares nearly ``sum_i c_i exp(s_i
-K)`` for a few s_i, so that ``Z`` is nearly ``sum_i c_i G(s_i)``. No term is negative: ``S_K`` is at
-most ``M_K = min_s G(s) exp(-s K)``, and whatever the c_i, the error is at most ``sum_K abs(w_K -
-sum_i c_i exp(s_i K)) M_K``. With the prior "size" ``1 / N_K`` is a factor of ``w_K``, which is as
-smooth: of housebreak, 26 passes do where the Poisson over trees takes 43. Where splits by levels
-allow some numbers of leaves only, it is interpolated between these.
+``Z = sum_K w_K S_K``, where ``w_K`` is smooth in K. A least-squares fit ``sum_i c_i exp(s_i K)``
+with a few s_i approximates it, so ``Z`` is nearly ``sum_i c_i G(s_i)``. No term is negative, so
+``S_K`` is at most ``M_K = min_s G(s) exp(-s K)``, and for any c_i the error is at most ``sum_K
+abs(w_K - sum_i c_i exp(s_i K)) M_K``. With the prior "size", ``1 / N_K`` is a factor of ``w_K``,
+which is as smooth: for housebreak, 26 passes suffice, and the Poisson over trees takes 43. If
+splits by levels allow only some numbers of leaves, the factor is interpolated between these.
 
-**Rounding.** A pass at s finds ``G(s)`` but for a factor between ``exp(-d)`` and ``exp(d)``, which
-`PassRounding` bounds by the number of leaves, and that by the slope of ln G to the next tilt: so
-``abs(c_i) G(s_i) (exp(d_i) - 1)`` is added to the error for each tilt, of which only those are used
-that are known so well. ``M_K`` is raised by h K, and the terms of the error, which are differences
-of exponentials, by what their exponents may be off times the sizes of both.
+**Rounding.** A pass at s finds ``G(s)`` up to a factor between ``exp(-d)`` and ``exp(d)``.
+`PassRounding` bounds d by the number of leaves, which is bounded by the slope of ln G to the next
+tilt. So ``abs(c_i) G(s_i) (exp(d_i) - 1)`` is added to the error for each tilt, and tilts with a
+large d are not used. ``ln M_K`` is raised by h K. The terms of the error are differences of
+exponentials; each is raised by the error of the exponents times the sizes of both.
 
 **Draws.** A tree drawn from tilt i, chosen with probability ``a_i``, is accepted in proportion to
-``w_K / sum_i a_i exp(s_i K) / G(s_i)``, which makes draws independent and exact, but for numbers of
-leaves that come to less than `NEGLIGIBLE` together.
+``w_K / sum_i a_i exp(s_i K) / G(s_i)``, so draws are independent and exact, except that numbers of
+leaves with a total share below `NEGLIGIBLE` are left out.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,24 +32,24 @@ from bayescascade.methods.cascades.exact.tail import next_place
 from bayescascade.methods.cascades.tree import Tree
 from bayescascade.model.guard import EVALUATED, UNIT
 
-_MOST_LOG = 600.0  # of a coefficient, which is larger if leaves beyond those listed are probable
-_SMALL = 1e-24  # share of a sum, that a fit does not look at
-_CUTS = (1e-15, 1e-12, 1e-9)  # of singular values: coefficients are smaller with fewer
-_WELL_KNOWN = 1e-6  # nats by which a tilt's sum may be off
-_PILOT, _TUNINGS = 100, 6  # trees drawn to find where leaf counts are probable, and how often
-# Tilts that shift leaf counts by some standard deviations, either way; of the first ones all are
-# taken, of the others as many as it takes until the sum is precise, the most telling first:
+_MOST_LOG = 600.0  # for a coefficient; its log is larger if unlisted leaf counts are probable
+_SMALL = 1e-24  # share of a sum that a fit ignores
+_CUTS = (1e-15, 1e-12, 1e-9)  # for singular values: with fewer of them, coefficients are smaller
+_WELL_KNOWN = 1e-6  # nats: largest error of a tilt's sum
+_PILOT, _TUNINGS = 100, 6  # trees drawn to find probable leaf counts, and rounds
+# Tilts that shift leaf counts up or down by some standard deviations. The first ones are all used;
+# of the others, as many as a precise sum needs, the most useful first:
 _OFFSETS = (0.8, 1.6, 2.8, 4.6, 8.0)
 _MORE_OFFSETS = (1.2, 2.2, 0.4, 3.6, 6.0, 0.2, 0.6, 1.0, 1.4, 1.9, 2.5, 5.2)
-_MOST_OUTER, _MOST_LOOKS = 16, 80  # tilts elsewhere, and numbers of leaves looked at for them
-_MARGIN, _LOWERED = 5.0, 0.5  # nats below what is negligible, and that a tilt must lower a bound by
-_OF_MIXTURE = 5  # tilts nearest to the posterior's own numbers of leaves
-_RARE = 0.05  # draws accepted
-_RATIOS = -9.0, 7.0  # logs, between which the shares of a mixture are distinguished
-_GUESSED, _HOPELESS = 0.5, 1_000  # draws accepted, and trees for one that is
+_MOST_OUTER, _MOST_LOOKS = 16, 80  # tilts farther out, and numbers of leaves examined for them
+_MARGIN, _LOWERED = 5.0, 0.5  # nats below negligible; nats by which a tilt must lower a bound
+_OF_MIXTURE = 5  # tilts nearest to the posterior's numbers of leaves
+_RARE = 0.05  # share of accepted draws; below, all tilts are mixed
+_RATIOS = -9.0, 7.0  # range of logs in which a mixture's shares are optimized
+_GUESSED, _HOPELESS = 0.5, 1_000  # guessed share of accepted draws; most trees for one accepted
 
 NEGLIGIBLE = 1e-9
-"""Share of the sum over all trees that draws may leave out."""
+"""Share of the sum over all trees that draws may omit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +63,20 @@ class Mixture:
 
 
 def mix(passes: Passes, tilts: Floats, log_least: float, log_most: Floats) -> Mixture:
-    """Return the mixture of tilts of which most draws are accepted, by a linear program.
+    """Return the mixture of tilts with the largest acceptance rate, by a linear program.
 
-    A draw of a tree of K leaves is accepted where ``sum_i a_i r_Ki`` is least over K. tilts (m,)
-    float64; log_least: least log of the sum over all trees, nats; log_most (K,) float64: most log
-    of the sum over trees of K leaves, but for ``w_K``, nats.
+    All draws are accepted for the K with the least ``sum_i a_i r_Ki``. tilts (m,) float64;
+    log_least: lower bound on the log of the sum over all trees, nats; log_most (K,) float64: upper
+    bounds on the log of the sum over trees of K leaves without ``w_K``, nats.
     """
-    log_mass = passes.log_w + log_most - log_least  # of the posterior, at most
+    log_mass = passes.log_w + log_most - log_least  # upper bound on posterior probabilities
     order = np.argsort(log_mass)
     kept = np.sort(order[np.cumsum(np.exp(np.minimum(log_mass[order], 0.0))) > NEGLIGIBLE])
-    if kept.size == 0:  # of more leaves than are listed are all that are probable
+    if kept.size == 0:  # all probable trees have more leaves than are listed
         return Mixture(tilts[:1], np.ones(1), np.full(passes.k.size, -np.inf), 0.0)
     log_of = tilts[:, None] * passes.k[kept] - np.array([[passes.sums[s]] for s in tilts])
     log_ratios = log_of - passes.log_w[kept] + log_least
-    low, high = _RATIOS  # what is cut off would only add to the least
+    low, high = _RATIOS  # clipping can only lower the least rate
     ratios = np.where(log_ratios < low, 0.0, np.exp(np.minimum(log_ratios, high))).T
     at_most = np.column_stack([-ratios, np.ones(kept.size)]), np.zeros(kept.size)
     sums_to_one = np.append(np.ones(tilts.size), 0.0)[None], [1.0]
@@ -91,7 +91,7 @@ def mix(passes: Passes, tilts: Floats, log_least: float, log_most: Floats) -> Mi
 
 
 def draw(passes: Passes, mixture: Mixture, n: int, rng: np.random.Generator) -> list[Tree]:
-    """Return draws, of trees kept or by a pass a tilt; TooLargeError below one in a thousand."""
+    """Return draws, kept or by a pass a tilt; TooLargeError if under 1 in 1,000 is accepted."""
     try:
         return _drawn(passes, mixture, n, rng)
     finally:
@@ -101,7 +101,7 @@ def draw(passes: Passes, mixture: Mixture, n: int, rng: np.random.Generator) -> 
 def _drawn(passes: Passes, mixture: Mixture, n: int, rng: np.random.Generator) -> list[Tree]:
     drawn: list[Tree] = []
     rate, n_tried = max(mixture.rate, _GUESSED), 0
-    log_accepted_of = np.append(mixture.log_accepted, -np.inf)  # of more leaves than are listed
+    log_accepted_of = np.append(mixture.log_accepted, -np.inf)  # the last: unlisted numbers
     while len(drawn) < n:
         wanted = int((n - len(drawn)) / rate * 1.1) + 10
         numbers = rng.multinomial(wanted, mixture.shares)
@@ -128,19 +128,19 @@ def _drawn(passes: Passes, mixture: Mixture, n: int, rng: np.random.Generator) -
 class Sum:
     """The sum over all trees."""
 
-    log_sum: float  # less `Passes.log_common`, nats
+    log_sum: float  # minus `Passes.log_common`, nats
     error: float  # bound on the error of `log_sum`, nats
-    mixture: Mixture  # of tilts, from which posterior draws are made
+    mixture: Mixture  # of tilts, for posterior draws
 
 
 class Expansion:
-    """The sum over trees by tilted passes, at least ``exp(log_least)`` less `Passes.log_common`."""
+    """The sum over trees by tilted passes, at least ``exp(log_least)``, without `log_common`."""
 
     def __init__(self, passes: Passes, log_least: float) -> None:
         self._passes, self._log_least = passes, log_least
 
     def add_up(self, guess: int, rng: np.random.Generator, precise: float) -> Sum:
-        """Sum by more tilts until the error is below `precise`, nats, or they do not help."""
+        """Sum with more tilts until the error is below `precise`, nats, or they do not help."""
         passes = self._passes
         tilt, spread = self._center(guess, rng)
         passes.keep(tilt, rng)
@@ -168,7 +168,7 @@ class Expansion:
         return Sum(log_sum, error, mixture)
 
     def _at_least(self, log_sum: float, error: float) -> float:
-        """Return the log of what all trees come to at least."""
+        """Return a lower bound on the log of the sum over all trees."""
         return max(log_sum - error, self._log_least)
 
     def _center(self, guess: int, rng: np.random.Generator) -> tuple[float, float]:
@@ -187,20 +187,21 @@ class Expansion:
         return tilt, spread
 
     def expanded(self, tilts: Sequence[float]) -> tuple[float, float]:
-        """Return the sum by an expansion of the weights in some tilts, and a bound on its error.
+        """Return the sum by expanding the weights in some tilts, and a bound on its error.
 
-        Of what the first tilt sums up, trees of K leaves have a share of at most ``exp(log_most)``;
-        shares times ``w_K exp(-s_0 K)`` are wanted, and known times ``exp((s_i - s_0) K)``.
+        In the first tilt's sum, trees of K leaves have a share of at most ``exp(log_most)``. The
+        wanted sum has these shares times ``w_K exp(-s_0 K)``, the known ones times ``exp((s_i -
+        s_0) K)``.
         """
         off = self._roundings()
         known = [s for s in tilts if off[s] < _WELL_KNOWN] or list(tilts)[:1]
-        # of the largest, what rounding does is bounded by the number of cells alone
+        # the rounding of the largest tilt is bounded only by the number of cells
         those = [known, [s for s in known if s < max(known)] or known]
         found = [self._fit(some, [off[s] for s in some], cut) for some in those for cut in _CUTS]
         return min(found, key=lambda one: one[1])
 
     def _fit(self, tilts: Sequence[float], off: Sequence[float], cut: float) -> tuple[float, float]:
-        """Return what `expanded` does, from all of these tilts, whose sums may be off as given."""
+        """Return the same as `expanded`, with all of these tilts, given their sums' errors."""
 
         def fitted(known: Floats, wanted: Floats, _scale: float) -> Floats:
             use = np.flatnonzero(np.maximum(wanted, known.max(axis=0)) > _SMALL)
@@ -210,7 +211,7 @@ class Expansion:
         return self._bounded(tilts, off, fitted)
 
     def given(self, tilts: Sequence[float], log_c: Floats) -> tuple[float, float]:
-        """Return the sum by coefficients whose logs are given, and a bound on its error."""
+        """Return the sum for given logs of coefficients, and a bound on its error."""
         off, sums = self._roundings(), self._passes.sums
         log_sums = np.array([sums[s] for s in tilts]) - sums[tilts[0]]
 
@@ -225,7 +226,7 @@ class Expansion:
         off: Sequence[float],
         factors_of: Callable[[Floats, Floats, float], Floats],
     ) -> tuple[float, float]:
-        """Return the sum by coefficients times sums of tilts, and a bound on its error.
+        """Return the sum of coefficients times tilts' sums, and a bound on its error.
 
         ``factors_of(known, wanted, scale)`` returns (m,) such that ``factors @ known`` is near
         `wanted`; known (m, n), wanted (n,) less `scale`, nats.
@@ -254,7 +255,7 @@ class Expansion:
         return origin + scale + float(np.log(share)), float(-np.log1p(-error / share)) + rounding
 
     def _roundings(self) -> dict[float, float]:
-        """Return by how much the log of what each tilt's trees come to may be off, nats."""
+        """Return a bound on the error of the log of each tilt's sum, nats."""
         sums, bounds = self._passes.sums, self._passes.bounds
         ascending, found = sorted(sums), {}
         for tilt, larger in zip(ascending, [*ascending[1:], np.inf], strict=True):
@@ -267,7 +268,7 @@ class Expansion:
         return found
 
     def cover(self, log_least: float, rng: np.random.Generator) -> bool:
-        """Try tilts elsewhere until what lies there is negligible; return whether any was tried."""
+        """Try tilts farther out until the rest is negligible; return whether any was tried."""
         passes = self._passes
         wanted = np.log(NEGLIGIBLE) - _MARGIN + log_least - passes.log_w
         is_open, n_tried = np.ones(passes.k.size, np.bool_), 0
@@ -299,17 +300,17 @@ class Expansion:
     def _error_beyond(
         self, tilts: Sequence[float], factors: Floats, center: float, scale: float
     ) -> float:
-        """Return a bound on the error that trees of more leaves than are listed make."""
+        """Return a bound on the error by trees with more leaves than are listed."""
         passes = self._passes
         last, outer = float(passes.k[-1]), max(passes.sums)
-        own = outer - passes.bounds.of_sums  # the tilt to which rounding may have led
-        log_ratio = passes.root.log_most_rise(int(last)) - own  # of w_K S_K to that before
+        own = outer - passes.bounds.of_sums  # the effective tilt, with rounding
+        log_ratio = passes.root.log_most_rise(int(last)) - own  # of successive w_K S_K
         if log_ratio >= 0:
             return np.inf
         lost = float(passes.lost(outer, passes.sums[outer])[-1])
-        at_last = passes.sums[outer] - own * last + lost  # log of S_K at most; of more leaves less
+        at_last = passes.sums[outer] - own * last + lost  # bound on ln S_K; falls with K
         series = passes.log_w[-1] + at_last - scale - passes.sums[center] + log_ratio
-        with np.errstate(over="ignore"):  # infinity is a bound, too
+        with np.errstate(over="ignore"):  # infinity is a valid bound
             error = np.exp(series) / -np.expm1(log_ratio)
             for s, factor in zip(tilts, factors, strict=True):
                 share = 1.0

@@ -1,4 +1,4 @@
-"""The boxes of a table as kernels read them, and their shapes: what they are without rows."""
+"""The boxes of a table for the kernels, and their shapes, which are boxes without rows."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from bayescascade.methods.cascades.tree_posterior import CascadePosterior
 
 
-_WEIGHTS_A_BOX = 8  # that it is worth to tabulate
-_STEPS_OF_LOG = 10  # of the recursion, as long as it takes to find lnG
+_WEIGHTS_A_BOX = 8  # most weights a box for which tables are worthwhile
+_STEPS_OF_LOG = 10  # steps of the recursion in the time of one lnG
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class Lattice:
     plan: SearchPlan
     blocks: tuple[Blocks, ...]
     widths: tuple[Floats, ...]  # (n_levels,) for each column: its levels' widths
-    power: float = 1.0  # > 0: exponent of trees' densities; that of `term_arrays`, too
+    power: float = 1.0  # > 0: exponent of trees' densities, also for `term_arrays`
 
     @classmethod
     def of(cls, plan: SearchPlan, posterior: "CascadePosterior") -> "Lattice":
@@ -68,7 +68,7 @@ class Lattice:
 
     @cached_property
     def is_alike(self) -> Flags:
-        """Whether a block's levels could change places but for data, (N,) bool, by columns."""
+        """Whether a block's levels are exchangeable without data, (N,) bool, by columns."""
         is_symmetric = (
             nominal or self.plan.partitions == "levels" for nominal in self.plan.is_nominal
         )
@@ -116,7 +116,7 @@ class Lattice:
 def term_arrays(
     plan: SearchPlan, model: CascadeModel, power: float = 1.0, listed: Integers | None = None
 ) -> TermArrays:
-    """Return the model for kernels, to a power if all weights, or those `listed`, are tabulated."""
+    """Return the model for kernels, with a power if all weights, or those `listed`, have tables."""
     is_branch = isinstance(model, BranchModel)
     rate, alpha, leaf_alpha = (
         float(number) for number in (model.rate, model.concentration, model.leaf_concentration)
@@ -153,7 +153,7 @@ def term_arrays(
 
 
 def weights_of(plan: SearchPlan, counts: NDArray[np.floating[Any]]) -> Integers:
-    """Return the whole weights to tabulate, from 0 on: all, unless the counted boxes are few."""
+    """Return the integer weights for tables, from 0 on: all, unless there are few counted boxes."""
     if counts.size * _WEIGHTS_A_BOX < plan.n_whole:
         return np.union1d(counts[counts < plan.n_whole], 0).astype(np.int64)
     return np.arange(max(plan.n_whole, 1))
@@ -167,14 +167,14 @@ def _log_gammas(
     most: int,
     listed: Integers | None,
 ) -> Floats:
-    """Return powers of lnG(multiple alpha + n) of n < n_whole or 1, (most + 1, .., 2) float64."""
+    """Return power * lnG(multiple alpha + n) for n < n_whole or 1, (most + 1, .., 2) float64."""
     n_whole = max(n_whole, 1)
     listed = np.arange(n_whole) if listed is None else listed
     found = np.full((most + 1, n_whole, 2), np.nan)
     for multiple in multiples:
         if listed.size < n_whole:
             found[multiple, listed] = _log_gamma_of(alpha, multiple, power, listed.tobytes())
-        elif power == 1.0:  # of many boxes' tables
+        elif power == 1.0:  # cached for the tables of many boxes
             n = 1 << n_whole.bit_length()
             every = np.arange(n).tobytes()
             found[multiple] = _log_gamma_of(alpha, multiple, power, every)[:n_whole]
@@ -189,7 +189,7 @@ def _log_gamma_of(alpha: float, multiple: int, power: float, listed: bytes) -> F
 
 
 def _list_log_gamma(alpha: float, multiple: int, power: float, listed: Integers) -> Floats:
-    """Return powers of lnG(multiple alpha + n) of n that are listed, (.., 2) float64."""
+    """Return power * lnG(multiple alpha + n) for the listed n, (.., 2) float64."""
     found = np.empty((listed.size, 2))
     with sparing(_STEPS_OF_LOG * listed.size):
         list_log_gamma(alpha, multiple, power, listed, found)
@@ -197,7 +197,7 @@ def _list_log_gamma(alpha: float, multiple: int, power: float, listed: Integers)
 
 
 def short_tables(lattice: Lattice, terms: TermArrays, listed: Integers) -> Tables:
-    """Return what the short way looks up, of the whole weights that are listed."""
+    """Return the tables of the short way, for the listed integer weights."""
     plan = lattice.plan
     n_blocks = sum(blocks.n_blocks for blocks in lattice.blocks)
     begin, end = np.zeros((2, plan.most + 1, n_blocks), np.int64)
@@ -224,7 +224,7 @@ def short_tables(lattice: Lattice, terms: TermArrays, listed: Integers) -> Table
 
 @cache
 def _ways(n_levels: int, is_nominal: bool, partitions: str, max_branches: int) -> Floats:
-    """Return how many splits 0 .. n_levels levels left allow, at most 2**900; read-only."""
+    """Return the number of splits of 0 .. n_levels remaining levels, at most 2**900; read-only."""
     numbers = (n_splits(m, is_nominal, partitions, max_branches) for m in range(n_levels + 1))
     found = np.array([float(min(number, 1 << 900)) for number in numbers])
     found.flags.writeable = False
@@ -245,32 +245,32 @@ def _starts(sizes: "list[int] | Integers") -> Integers:
 
 @dataclass(frozen=True)
 class Root:
-    """The factors of the whole tree's density beyond its parts."""
+    """The factors of a tree's density that do not belong to its parts."""
 
     plan: SearchPlan
     model: CascadeModel
-    log_n_trees: Floats | None  # (most,): log of how many trees share the prior of K leaves
+    log_n_trees: Floats | None  # (most,): log number of trees that share the prior of K leaves
 
     @classmethod
     def of(cls, posterior: "CascadePosterior", plan: SearchPlan) -> "Root":
-        """Return that of a posterior's trees."""
+        """Return these factors for a posterior's trees."""
         return cls(plan, posterior.model, posterior.log_n_trees)
 
     def log_densities(self, log_values: Floats, total: float) -> Floats:
         """Return, for every entry of the root, the log of the sum of its trees' densities.
 
         log_values (n_entries,) float64: logs of the root's entries, up to a constant; total >= 0.
-        It is less `log_common`, which would leave no digits for the differences.
+        `log_common` is subtracted, because it would leave no digits for the differences.
         """
-        if isinstance(self.model, BranchModel):  # the root is no branch, and has no share of one
+        if isinstance(self.model, BranchModel):  # the root is not a branch, so it has no share
             weighted: Floats = log_values + gammaln(self.model.concentration)
             return weighted + self._log_inclusion()
         return log_values + self.log_weights(np.arange(1, log_values.size + 1), total)
 
     def log_weights(self, k: Integers, total: float) -> Floats:
-        """Return the logs, less `log_common`, of the weights of trees of `k` leaves without rows.
+        """Return the logs, minus `log_common`, of the weights of trees of `k` leaves without rows.
 
-        They are off by at most one rounding of what is returned, and 1e-16.
+        Their error is at most one rounding of the result, plus 1e-16.
         """
         weights = np.empty(k.size)
         rate, alpha = float(self.model.rate), float(self.model.concentration)
@@ -281,7 +281,7 @@ class Root:
         return weights
 
     def log_most_rise(self, k: int) -> float:
-        """Return the most by which ``ln w_K`` rises with one leaf more, from k leaves on; nats.
+        """Return a bound on the increase of ``ln w_K`` by one more leaf, from k leaves on; nats.
 
         ``lnG(x + alpha) - lnG(x)`` increases with x, so that the Dirichlet's part is at most 0.
         """
@@ -294,11 +294,11 @@ class Root:
         return rise + float(falls.max(initial=0.0)) + 8 * UNIT * float(self.log_n_trees.max())
 
     def log_common(self, total: float) -> float:
-        """Return what the density of every tree has in common given the weight of all rows."""
+        """Return the common log factor of all trees' densities, given the weight of all rows."""
         return -float(gammaln(total + self.model.concentration))
 
     def log_sum(self, log_values: Floats, total: float) -> float:
-        """Return the log of the sum over all trees, less `log_common`."""
+        """Return the log of the sum over all trees, minus `log_common`."""
         return float(logsumexp(self.log_densities(log_values, total)))
 
     def _log_inclusion(self) -> Floats:

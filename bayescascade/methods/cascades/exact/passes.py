@@ -1,18 +1,18 @@
 """Tilted passes over the boxes of a leaf model, made once and remembered.
 
-Of a tree with K leaves the density is ``w_K exp(sum_l g_l)``: ``ln w_K`` is `Root.log_weights`,
-and ``g_l`` what leaf l is worth. A pass in which every leaf counts ``exp(s)`` times more, a *tilt*,
+The density of a tree with K leaves is ``w_K exp(sum_l g_l)``: ``ln w_K`` is `Root.log_weights`, and
+``g_l`` is the log value of leaf l. A pass with another factor ``exp(s)`` for each leaf, a *tilt*,
 finds ``G(s) = sum_K S_K exp(s K)``, where ``S_K`` sums over the trees of K leaves, or the best
 tree's ``U(s) = max_T sum_l (g_l + s)``, with one entry a box. `tilted` finds the most probable tree
 by a few tilts, `expansion` the sum over all trees, and draws.
 
-K ends at the number of cells. Where that is too large a number to go through, ``w_(K+1) / w_K <=
-rate / (K + 1)`` bounds the rest, as in `tail`. With the prior "size" all K are listed.
+K ends at the number of cells. If there are too many, ``w_(K+1) / w_K <= rate / (K + 1)`` bounds the
+rest, as in `tail`. With the prior "size" all K are listed.
 
-**Rounding.** A power of two, that of the first pass, is divided out of all passes before logs are
-taken: of a million rows ``G`` is exp(-2e6), whose log has a last digit of 2e-10. Terms ``ln w_K``
-and ``s K`` are off by u times their sizes, and sums of a few of them by `Passes.lost`. What a pass
-finds is off by a tilt of h, see `rounding`.
+**Rounding.** All passes are divided by a power of two, from the first pass, before logs are taken:
+for a million rows ``G`` is exp(-2e6), and the last digit of its log is 2e-10. The errors of ``ln
+w_K`` and ``s K`` are u times their sizes, and `Passes.lost` has the error of sums of a few of them.
+The error of a pass is a tilt of h, see `rounding`.
 """
 
 import json
@@ -45,7 +45,7 @@ _real = partial(check_real, "a pass's numbers")
 
 
 class PassLog:
-    """Results of tilted passes, kept in a section of a checkpoint, or nowhere if that is None.
+    """Results of tilted passes, saved in a section of a checkpoint if there is one.
 
     `origin` is the exponent of the first pass, to which other logs are relative; `maxima` has, by
     tilt, the best tree and its log worth, nats; `sums` the log of the sum, and drawn trees' leaves.
@@ -86,7 +86,7 @@ class PassLog:
         return len(self.maxima) + len(self.sums)
 
     def save(self) -> None:
-        """Write what there is."""
+        """Write the results so far."""
         if self._section is not None:
             content = {
                 "fingerprint": self._fingerprint,
@@ -97,7 +97,7 @@ class PassLog:
             self._section.write(json.dumps(content), is_finished=False)
 
     def finish(self) -> None:
-        """Say that no pass is to follow."""
+        """Record that no pass will follow."""
         if self._section is not None:
             self._section.checkpoint.finish()
 
@@ -107,21 +107,22 @@ class Passes:
     """Tilted passes.
 
     `k` (n,) int64 are numbers of leaves, `log_w` (n,) float64 their ``ln w_K``, and `sums`, by
-    tilt, the logs of the sums over all trees; the last two less `Root.log_common` and the origin.
+    tilt, the logs of the sums over all trees; from the last two, `Root.log_common` and the origin
+    are subtracted.
     """
 
     posterior: "CascadePosterior"
-    boxes: Boxes  # of a plan with one entry a box
+    boxes: Boxes  # from a plan with one entry a box
     most: int  # no tree has more leaves
     n_jobs: int | None = 1
-    progress: Progress | None = None  # takes the share done of each pass
-    n_kept: int = 0  # trees to draw from each tilt near to the posterior once it is summed
-    log: PassLog = field(default_factory=PassLog)  # passes in it are repeated only to draw trees
-    n_passes: int = 0  # passes made, those of the log included
+    progress: Progress | None = None  # called with the finished share of each pass
+    n_kept: int = 0  # trees to draw from each tilt near the posterior after its sum
+    log: PassLog = field(default_factory=PassLog)  # logged passes are repeated only to draw trees
+    n_passes: int = 0  # passes so far, including those of the log
     sums: dict[float, float] = field(default_factory=dict)
     _kept: dict[float, list[Tree]] = field(default_factory=dict)
     _later: dict[float, np.random.Generator] = field(default_factory=dict)
-    _at: float | None = None  # the tilt of the boxes' sums
+    _at: float | None = None  # tilt of the boxes' current sums
 
     def __post_init__(self) -> None:
         plan = self.boxes.lattice.plan
@@ -139,19 +140,19 @@ class Passes:
 
     @property
     def log_common(self) -> float:
-        """What is to be added to logs of densities and of their sum, nats."""
+        """The constant to add to logs of densities and of their sum, nats."""
         return self.root.log_common(self.total) + (self.log.origin or 0) * UNIT_OF_EXPONENTS
 
     @property
     def rounding_of_common(self) -> float:
-        """By how much `log_common`, and what it is added to, may be off, nats."""
+        """Bound on the error of `log_common` and of its addition, nats."""
         sizes = float(log_gamma_sizes(self.total + self.posterior.model.concentration))
         return EVALUATED * UNIT * (sizes + 2 * abs((self.log.origin or 0) * UNIT_OF_EXPONENTS))
 
     def lost(
         self, tilt: float, worth: float, k: Integers | None = None, log_w: Floats | None = None
     ) -> Floats:
-        """Return by how much ``ln w_K + worth - tilt K`` may be off, nats; for listed K or `k`."""
+        """Return a bound on the error of ``ln w_K + worth - tilt K``, nats; for listed K or `k`."""
         k, log_w = self.k if k is None else k, self.log_w if log_w is None else log_w
         sizes: Floats = EVALUATED * UNIT * (abs(worth) + np.abs(log_w) + abs(tilt) * k)
         return sizes + self.bounds.fixed + self.bounds.of_best * k
@@ -166,7 +167,7 @@ class Passes:
         return float(self.boxes.log_values(self.log.origin)[0])
 
     def best_of(self, tilt: float) -> tuple[float, Tree, float, float]:
-        """Return the best tree's worth, it, its log density less `log_common`, and its rounding."""
+        """Return the best tree's worth, it, its log density without `log_common`, its rounding."""
         if tilt not in self.log.maxima:
             worth = self.run(tilt, maximize=True)
             (tree,) = choose_trees(self.boxes, [0], np.random.default_rng(0))  # nothing is drawn
@@ -183,7 +184,7 @@ class Passes:
 
     def sum_of(self, tilt: float, rng: np.random.Generator, n_drawn: int = 0) -> list[int]:
         """Sum over all trees; return the numbers of leaves of some draws."""
-        own = _child(rng)  # the same whether this is done or remembered
+        own = _child(rng)  # the same whether the pass is made or read from the log
         if tilt not in self.log.sums:
             log_sum = self.run(tilt, maximize=False)
             sizes = [tree.n_leaves for tree in choose_trees(self.boxes, [0] * n_drawn, own)]
@@ -193,7 +194,7 @@ class Passes:
         return sizes
 
     def keep(self, tilt: float, rng: np.random.Generator) -> None:
-        """Draw trees from the tilt summed over last; only when asked for if it was remembered."""
+        """Draw trees from the last summed tilt; for logged passes only on demand."""
         own = _child(rng)
         if self._at == tilt:
             self._kept[tilt] = choose_trees(self.boxes, [0] * self.n_kept, own)
@@ -201,7 +202,7 @@ class Passes:
             self._later[tilt] = own
 
     def draws_of(self, tilt: float, n: int, rng: np.random.Generator) -> Sequence[Tree]:
-        """Return trees drawn from a tilt: those that were kept, and others by a pass."""
+        """Return trees drawn from a tilt: the kept ones, and others by a pass."""
         if tilt in self._later:
             self.run(tilt, maximize=False)
             own = self._later.pop(tilt)
@@ -215,12 +216,12 @@ class Passes:
         return drawn
 
     def drop_kept(self) -> None:
-        """Forget the trees kept: later draws depend on their own seed alone."""
+        """Forget the kept trees, so that later draws depend only on their own seed."""
         self._kept.clear()
         self._later.clear()
 
     def slope(self, n_leaves: int) -> float:
-        """Return how much less a leaf more weighs."""
+        """Return the change of ``ln w_K`` by one more leaf."""
         at = min(max(n_leaves, 1), self.k.size - 1)
         return float(self.log_w[at] - self.log_w[at - 1]) if at > 0 else 0.0
 

@@ -1,8 +1,8 @@
-"""Running kernels on the lines of a lattice: in pieces that can be interrupted, and in threads.
+"""Running kernels on the lines of a lattice, in interruptible pieces and in threads.
 
-Arrays that do not fit into memory are in files. Boxes are evaluated in order, and those that keep
-less of a column are needed one after the other: files are read and written nearly as they lie on
-disk. They have no name and are gone as soon as the arrays are, however the process ends.
+Arrays that do not fit into memory are in files. Boxes are evaluated in order, and need boxes with
+less of a column one after the other, so files are read and written almost sequentially. They have
+no names, and disappear with the arrays, even if the process is killed.
 """
 
 import mmap
@@ -32,14 +32,14 @@ Progress = Callable[[float], None]
 Digits = tuple[int, ...]
 Piece = Callable[[Workspace, int, bool, int], bool]
 
-_PIECE = 0.2  # seconds between looks for an interrupt
-_FIRST_LINES = 64  # of the first piece, before it is known how long lines take
-_MANY_TERMS = 10_000_000  # of all boxes: from these on, threads share the work
-_FEWEST_TASKS = 32  # for each of them
+_PIECE = 0.2  # seconds between checks for an interrupt
+_FIRST_LINES = 64  # in the first piece, before the speed is known
+_MANY_TERMS = 10_000_000  # for all boxes; from here on, threads share the work
+_FEWEST_TASKS = 32  # for each thread
 
 
 class Scratch:
-    """A directory for arrays; ParameterError if nothing can be written there."""
+    """A directory for arrays; ParameterError if it is not writable."""
 
     def __init__(self, directory: str | Path) -> None:
         self.directory = Path(directory)
@@ -51,7 +51,7 @@ class Scratch:
 
     @property
     def n_free(self) -> int:
-        """Bytes that are free there."""
+        """Free bytes in the directory."""
         return disk_usage(self.directory).free
 
     def zeros(self, n: int, dtype: DTypeLike) -> NDArray[Any]:
@@ -60,7 +60,7 @@ class Scratch:
         with TemporaryFile(dir=self.directory) as file:
             try:
                 os.truncate(file.fileno(), n_bytes)
-                if hasattr(os, "posix_fallocate"):  # else a full disk ends the process, later
+                if hasattr(os, "posix_fallocate"):  # otherwise a full disk kills the process later
                     os.posix_fallocate(file.fileno(), 0, n_bytes)
             except OSError as error:
                 needed = f"{n_bytes:,} bytes in {str(self.directory)!r}"
@@ -72,7 +72,7 @@ class Scratch:
         return np.frombuffer(self._maps[-1], dtype)
 
     def release(self) -> None:
-        """Take what has been read and written out of the process's memory; the files keep it."""
+        """Remove read and written pages from the process's memory; the files keep them."""
         if hasattr(mmap, "MADV_DONTNEED"):
             for pages in self._maps:
                 pages.madvise(mmap.MADV_DONTNEED)
@@ -88,7 +88,7 @@ def workspace_of(lattice: Lattice) -> Workspace:
 
 
 def open_blocks(lattice: Lattice, closed: int | None) -> Flags:
-    """Return which blocks of all columns are open: all, or the whole one of a `closed` column."""
+    """Return whether blocks of columns are open: all, or only the whole of a `closed` column."""
     whole = [blocks.n_blocks - 1 for blocks in lattice.blocks]
     flags = (np.arange(w + 1) >= (w if j == closed else 0) for j, w in enumerate(whole))
     return np.fromiter(chain.from_iterable(flags), np.bool_)
@@ -110,7 +110,7 @@ def run_lines(
     ]
     n_lines = float(np.prod([float(len(blocks)) for blocks in columns[:-1]]))
     is_long = lattice.plan.shift == 0 and lattice.plan.n_terms > _MANY_TERMS
-    n_threads = n_threads_of(n_jobs) if is_long else 1  # asking takes longer than few boxes
+    n_threads = n_threads_of(n_jobs) if is_long else 1  # the check takes longer than a few boxes
     n_fixed, n_tasks = 0, 1
     if n_threads > 1:
         while n_fixed < len(columns) - 1 and n_tasks < _FEWEST_TASKS * n_threads:
@@ -138,7 +138,7 @@ def run_lines(
 
 
 class Pieces:
-    """Calls a kernel for as many lines at a time as take a fraction of a second."""
+    """Calls a kernel for pieces of lines that each take a fraction of a second."""
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class Pieces:
         self.stopped, self._watch = Event(), watch_in_use()
 
     def run(self, work: Workspace, digits: Digits) -> None:
-        """Go through all lines with the first digits given."""
+        """Process all lines with these first digits."""
         work.digits[: len(digits)] = digits
         n_left, is_first, is_left = self._n_of_task, True, True
         while is_left and not self.stopped.is_set():

@@ -1,4 +1,4 @@
-"""What an exact solution would do: its boxes, entries and work, by arithmetic alone.
+"""The plan of an exact solution: its boxes, entries and work, by arithmetic alone.
 
 Integers are exact for any table.
 """
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
     from bayescascade.methods.cascades.tree_posterior import CascadePosterior
 
 
-_FEW_ROWS = 1 << 16  # whose log gamma functions are listed
-_MOST_WAYS = 256  # to share out a column's levels, that are listed
-_MANY_BOXES = 1 << 20  # from which on their numbers are kept short
-_WORK = (4, 8)  # pairs that a box takes as long as, and products of entries as long as a pair
-_SHORTER = 5  # times as fast is the short way
+_FEW_ROWS = 1 << 16  # most weights with a table of log gamma functions
+_MOST_WAYS = 256  # most partitions of a column's levels in a list
+_MANY_BOXES = 1 << 20  # from here on, numbers use short types
+_WORK = (4, 8)  # a box takes as long as 4 pairs, and a pair as long as 8 products of entries
+_SHORTER = 5  # speedup of the short way
 
 
 @dataclass(frozen=True)
 class Index:
-    """Boxes in lexicographic order of their digits, with as many entries as their costs allow."""
+    """Boxes in lexicographic order of their digits; their costs limit their entries."""
 
     n_blocks: tuple[int, ...]  # (p,): blocks of each column, the whole column last
-    costs: tuple[int, ...]  # (p,), >= 0: what a box costs for each column that it narrows
-    sizes: tuple[int, ...]  # (C + 2,): entries of a box by its cost; the last, 0, of costs above C
+    costs: tuple[int, ...]  # (p,), >= 0: cost of a box for each column that it narrows
+    sizes: tuple[int, ...]  # (C + 2,): entries of a box by its cost; the last, 0, for costs above C
 
     @cached_property
     def _totals(self) -> list[list[int]]:
-        """Entries of all boxes of the columns from j on, by the cost of those before."""
+        """Entries of all boxes of the columns from j on, by the cost of the columns before."""
         totals = [list(self.sizes)]
         for j, n_blocks in reversed(list(enumerate(self.n_blocks))):
             narrowed, behind = n_blocks - 1, totals[0]
@@ -59,7 +59,7 @@ class Index:
         return self._totals[j + 1][self._raised(cost, j)]
 
     def locate(self, digits: Sequence[int]) -> tuple[int, int]:
-        """Return where a box's entries start, and how many it has."""
+        """Return the start of a box's entries, and their number."""
         at = cost = 0
         for j, digit in enumerate(digits):
             at += digit * self._step(j, cost)
@@ -69,7 +69,7 @@ class Index:
 
     @property
     def starts(self) -> Integers:
-        """Where the boxes' entries start, of an index in which every box has some."""
+        """Starts of the boxes' entries, for an index in which every box has some."""
         costs = np.zeros(1, np.int64)
         for n, cost in zip(self.n_blocks, self.costs, strict=True):
             costs = np.add.outer(costs, np.where(np.arange(n) < n - 1, cost, 0)).ravel()
@@ -89,22 +89,22 @@ class Index:
 class SearchPlan:
     """The boxes of a problem and how their entries join."""
 
-    columns: tuple[int, ...]  # (p,): the posterior's columns, the one of dearest partitions last
+    columns: tuple[int, ...]  # (p,): the posterior's columns, the most expensive one last
     n_levels: tuple[int, ...]  # (p,): levels of those columns
     is_nominal: tuple[bool, ...]  # (p,)
     partitions: str  # "subsets" or "levels"
-    max_branches: int  # of a split, >= 2
-    shift: int  # entries of a box: 1, numbers of leaves; 0, one alone; UNION, sets of columns used
-    max_leaves: int  # of a tree, >= 1, if entries are numbers of leaves
+    max_branches: int  # most branches of a split, >= 2
+    shift: int  # entries of a box: 1, numbers of leaves; 0, one alone; UNION, sets of used columns
+    max_leaves: int  # most leaves of a tree, >= 1, if entries are numbers of leaves
     is_independent: bool  # whether columns vary independently inside a leaf
     n_distinct: int  # distinct rows
-    n_whole: int  # whole weights to be tabulated; 0 if weights are not whole
+    n_whole: int  # integer weights in tables; 0 if weights are not integers
 
     @classmethod
     def of(cls, posterior: "CascadePosterior", max_leaves: int | None) -> "SearchPlan":
         """Plan the solution of a posterior; `max_leaves` None: entries are not by leaves."""
         model, table = posterior.model, posterior.table
-        if model.leaf == "dependent":  # whose trees `shallow_trees` sums over
+        if model.leaf == "dependent":  # `shallow_trees` sums over their trees
             raise ParameterError(
                 'leaf must be "uniform" or "independent" in a sum over all trees, got "dependent"'
             )
@@ -134,7 +134,7 @@ class SearchPlan:
     def with_columns(
         self, columns: Sequence[int], n_levels: Sequence[int], is_nominal: Sequence[bool]
     ) -> "SearchPlan":
-        """Return the same plan for other columns, put into order."""
+        """Return the same plan for other columns, the most expensive last."""
 
         def dearness(i: int) -> tuple[bool, int]:
             is_grouped = self.partitions == "subsets" and self._most(n_levels[i]) > 2
@@ -166,14 +166,14 @@ class SearchPlan:
 
     @cached_property
     def branches(self) -> tuple[int, ...]:
-        """The numbers of branches that there can be, ascending."""
+        """The possible numbers of branches, ascending."""
         if self.partitions == "levels":
             return tuple(sorted({q for q in self.n_levels if q > 1}))
         return tuple(range(2, self.most + 1))
 
     @cached_property
     def costs(self) -> tuple[int, ...]:
-        """Leaves that any tree needs outside a box that narrows the column."""
+        """Least number of leaves outside a box that narrows the column."""
         if self.shift != 1:
             return (0,) * len(self.n_levels)
         return tuple(q - 1 if self.partitions == "levels" else min(q - 1, 1) for q in self.n_levels)
@@ -181,23 +181,23 @@ class SearchPlan:
     @cached_property
     def _largest_cost(self) -> int:
         bound = self.max_leaves - 1
-        if self.is_independent:  # the rows of every level alone are wanted of every box
+        if self.is_independent:  # every box needs the rows of each single level
             bound += max(self.costs)
         return min(bound, sum(self.costs))
 
     def n_entries(self, cost: int) -> int:
-        """Return the entries of a box of some cost."""
+        """Return the number of entries of a box with this cost."""
         if self.shift == 1:
             return max(0, self.max_leaves - cost)
         return 1 if self.shift == 0 else 1 << len(self.columns)
 
     def index(self, are_shapes: bool = False) -> Index:
-        """Return where the boxes' entries are, or the shapes'."""
+        """Return the index of the boxes' entries, or of the shapes'."""
         sizes = (*(self.n_entries(cost) for cost in range(self._largest_cost + 1)), 0)
         return Index(self._block_numbers(are_shapes), self.costs, sizes)
 
     def count_index(self) -> Index:
-        """Return where the boxes' counts are."""
+        """Return the index of the boxes' counts."""
         sizes = (*(1 for _ in range(self._largest_cost + 1)), 0)
         return Index(self._block_numbers(False), self.costs, sizes)
 
@@ -208,7 +208,7 @@ class SearchPlan:
 
     @cached_property
     def n_pairs(self) -> int:
-        """Two-way partitions of all columns' blocks."""
+        """Number of two-way partitions of all columns' blocks."""
         if self.partitions == "levels":
             return self.n_levels.count(2)
         return sum(
@@ -220,7 +220,7 @@ class SearchPlan:
 
     @cached_property
     def n_terms(self) -> int:
-        """Most work of a pass, in pairs of parts (`_WORK`): boxes without rows take little."""
+        """Bound on the work of a pass, in pairs of parts (`_WORK`); empty boxes take little."""
         pairs, products = self._joins
         of_box, per_pair = _WORK
         n_terms = of_box * self.count_index().n_entries + pairs + products // per_pair
@@ -228,7 +228,7 @@ class SearchPlan:
 
     @cached_property
     def _joins(self) -> tuple[int, int]:
-        """Pairs of parts that are joined, and products of their entries."""
+        """Numbers of joined pairs of parts, and of products of their entries."""
         blocks = self._block_numbers(False)
         boxes = self._by_cost([n - 1 for n in blocks])
         pairs = products = 0
@@ -244,14 +244,14 @@ class SearchPlan:
         return pairs, products
 
     def _by_cost(self, narrowed: Sequence[int]) -> list[int]:
-        """Return numbers of boxes by cost, given in how many ways each column can be narrowed."""
+        """Return numbers of boxes by cost, given the number of ways to narrow each column."""
         boxes = [1] + [0] * self._largest_cost
         for cost, n in zip(self.costs, narrowed, strict=True):
             boxes = [b + n * boxes[c - cost] if c >= cost else b for c, b in enumerate(boxes)]
         return boxes
 
     def _column_pairs(self, j: int) -> tuple[int, int]:
-        """Pairs of parts joined for all narrower blocks of a column, and for the whole."""
+        """Numbers of joined pairs of parts for a column's narrower blocks, and for the whole."""
         q, nominal = self.n_levels[j], self.is_nominal[j]
         if self.partitions == "levels":
             return 0, q - 1
@@ -270,14 +270,14 @@ class SearchPlan:
     def _join_products(self, cost: int, j: int) -> int:
         if self.shift == 1:
             n = self.max_leaves - cost
-            if self.partitions == "levels":  # the other levels have a leaf each
+            if self.partitions == "levels":  # each other level has a leaf
                 n -= self.n_levels[j] - 2
             return n * (n - 1) // 2 if n > 1 else 0
         return 1 if self.shift == 0 else 1 << 2 * len(self.columns)
 
     @cached_property
     def _scattered(self) -> int:
-        """Rows counted in boxes that keep single levels of as many columns as have counts."""
+        """Number of counted rows in boxes that keep a single level of each column with counts."""
         if self.shift != 1:
             return self.n_distinct
         sets = self._by_cost([min(1, q - 1) for q in self.n_levels])
@@ -285,7 +285,7 @@ class SearchPlan:
 
     @cached_property
     def box_bytes(self) -> int:
-        """Bytes of what is kept of all boxes: values and counts."""
+        """Bytes of the values and counts of all boxes."""
         value, count = (10, 2) if self.is_compact else (16, 8)
         return value * self.index().n_entries + count * self.count_index().n_entries
 
@@ -301,7 +301,7 @@ class SearchPlan:
             + 16 * (self.index(are_shapes=True).n_entries + sums)
             + 8 * tables
             + 16 * self.n_pairs
-            # of blocks: a few words each, and their levels, half of all on average
+            # blocks: a few words each, and their levels, on average half of all
             + sum(n * (200 + 4 * q) for q, n in zip(self.n_levels, blocks, strict=True))
         )
 
@@ -309,8 +309,8 @@ class SearchPlan:
     def is_short(self) -> bool:
         """Whether the short way through lines applies; see `kernels.lines`.
 
-        It does not where boxes have more than one entry, weights are not whole or many, leaves are
-        not uniform, or columns have too many partitions to list.
+        It does not apply if boxes have several entries, weights are not integers or too many,
+        leaves are not uniform, or columns have too many partitions to list.
         """
         is_one = self.shift == 0 and not self.is_independent
         return is_one and self.is_tabulated and self.has_few_ways
@@ -322,22 +322,22 @@ class SearchPlan:
 
     @property
     def is_compact(self) -> bool:
-        """Whether boxes are numerous enough for counts of uint16, and exponents of int16."""
+        """Whether there are enough boxes to use uint16 counts and int16 exponents."""
         return self.is_short and self.count_index().n_entries >= _MANY_BOXES
 
     @property
     def has_few_ways(self) -> bool:
-        """Whether the partitions of every column can be listed."""
+        """Whether there are few enough partitions of each column to list."""
         return max(self.n_ways) <= _MOST_WAYS
 
     @cached_property
     def n_ways(self) -> tuple[int, ...]:
-        """How many partitions each column has."""
+        """Number of partitions of each column."""
         return tuple(n_splits(*kind, self.partitions, self.max_branches) for kind in self.kinds)
 
     @property
     def keeps(self) -> bool:
-        """Whether sums over partitions of every block of a column are kept."""
+        """Whether the sums over partitions of each block of a column are kept."""
         return self.partitions == "subsets" and self.most > 2
 
 
@@ -349,7 +349,7 @@ def _n_whole_weights(weights: np.ndarray) -> int:
 def number_of_blocks(
     n_levels: int, is_nominal: bool, partitions: str, are_shapes: bool = False
 ) -> int:
-    """Return how many blocks, or shapes of them, a column with this many levels left has."""
+    """Return the number of blocks, or of their shapes, of a column with this many levels left."""
     if partitions == "levels":
         return 1 if n_levels == 1 else 2 if are_shapes else n_levels + 1
     if are_shapes:
@@ -362,12 +362,12 @@ def _n_of_size(n_levels: int, size: int, is_nominal: bool) -> int:
 
 
 def _n_rests(size: int, rest: int, is_nominal: bool) -> int:
-    """Return how many rests of some size a block has: all levels but those with the lowest."""
+    """Return a block's number of rests of a size: levels outside the part with the lowest."""
     return comb(size - 1, rest) if is_nominal else 1
 
 
 def _without(boxes: list[int], cost: int, narrowed: int) -> list[int]:
-    """Return numbers of boxes by cost with one column less."""
+    """Return numbers of boxes by cost without one of the columns."""
     if cost == 0:
         return [n // (1 + narrowed) for n in boxes]
     others: list[int] = []

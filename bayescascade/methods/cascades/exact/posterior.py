@@ -1,4 +1,4 @@
-"""The exact posterior: what the sum over all trees has to say."""
+"""The exact posterior, by a sum over all trees."""
 
 import math
 from dataclasses import dataclass
@@ -39,17 +39,17 @@ if TYPE_CHECKING:
     from bayescascade.methods.cascades.tree_posterior import CascadePosterior
 
 
-_TAIL_PASSES = 8  # at most, for every number of leaves that is tried
-_LIKELY = 1e-3  # probability of numbers of leaves beyond which no bound is worth it
+_TAIL_PASSES = 8  # most passes for each number of leaves tried
+_LIKELY = 1e-3  # probability of the largest trees; above it, no bound is tried
 
 
 @dataclass(frozen=True, slots=True)
 class SplitProbabilities:
     """Posterior probabilities that columns are split, by name."""
 
-    used: dict[str, float]  # that a column is split anywhere
-    first: dict[str, float]  # that a column is split first
-    none: float  # that nothing is split
+    used: dict[str, float]  # by column: a split anywhere
+    first: dict[str, float]  # by column: the first split
+    none: float  # no split at all
 
 
 def solve(
@@ -64,16 +64,16 @@ def solve(
 ) -> "SummedPosterior":
     """Sum over all trees.
 
-    The result averages densities of rows, too, unless only boxes that hold data are kept: of the
-    branch model with `partitions` "levels", where all do not fit or take far longer.
-    `max_leaves` >= 1 bounds the trees of a leaf model. None: of all trees; those summed over have
-    up to twice the leaves expected or 12, and more, until those beyond are proved to have a
-    probability below 1e-9 together, and none to be the most probable; see `tail`.
-    `memory_limit` is in bytes, `work_limit` in terms of one pass, see `ExactCost`; its default
-    takes one core half a day. `progress` takes the share done. Boxes of a branch model that do not
-    fit go to files without names in `scratch`. TooLargeError: the solution takes more than is
-    allowed; it is raised at once, unless trees of more leaves prove to matter. SummationStopped:
-    Ctrl-C came after the best tree was found.
+    The result can also average densities of rows, unless only boxes with data are kept. That
+    happens for the branch model with `partitions` "levels", if all boxes do not fit or take far
+    longer. `max_leaves` >= 1 bounds the trees of a leaf model. None: all trees. Then the sum is
+    over trees with up to twice the expected leaves or 12, and more, until all larger trees are
+    proved to have a total probability below 1e-9, and none of them is the most probable; see
+    `tail`. `memory_limit` is in bytes, `work_limit` in terms of one pass, see `ExactCost`; its
+    default takes one core half a day. `progress` is called with the finished share. Boxes of a
+    branch model that do not fit go to files without names in `scratch`. TooLargeError: the solution
+    takes more than is allowed; it is raised at once, unless trees of more leaves prove to matter.
+    SummationStopped: Ctrl-C came after the best tree was found.
     """
     if max_leaves is not None:
         check_integer("max_leaves", max_leaves, minimum=1)
@@ -118,14 +118,14 @@ def solve(
             if exact.leaf_count_probabilities[-max(1, *plan.costs) :].sum() < _LIKELY:
                 negligible = exact.log_normalizer + np.log(LEFT_OUT)
                 enough = tail.enough(cap, negligible, n_passes)
-                if exact.log_density < negligible:  # a tree left out could be the most probable
+                if exact.log_density < negligible:  # an omitted tree could be the most probable
                     best = tail.enough(cap, exact.log_density, n_passes, maximize=True)
                     enough = max(enough, best)
             if enough <= cap:
                 return exact
             plan = SearchPlan.of(posterior, min(2 * cap, enough))
             cost = check_fits(posterior, plan, memory_limit, work_limit, free_cost.memory_bytes)
-            del exact  # before the next one takes its memory
+            del exact  # its memory is needed for the next one
     except SummationStopped:
         raise
     except KeyboardInterrupt:
@@ -139,11 +139,11 @@ class StoppedPosterior:
     """The best tree of a posterior whose sum over all trees is not known."""
 
     posterior: "CascadePosterior"
-    cost: ExactCost  # of a pass
+    cost: ExactCost  # cost of a pass
     tree: Tree  # the most probable one
-    log_density: float  # no tree that is summed over has more
-    max_leaves: int | None  # most leaves of those trees; None if they are all
-    rounding: float  # >= 0: nats by which rounding may hide that another tree is more probable
+    log_density: float  # the largest among trees in the sum
+    max_leaves: int | None  # most leaves of those trees; None if they are all trees
+    rounding: float  # >= 0: nats by which another tree may be more probable because of rounding
 
     is_interrupted: ClassVar[bool] = True
     gap: ClassVar[float] = 0.0
@@ -153,7 +153,7 @@ class StoppedPosterior:
 
 
 class SummationStopped(KeyboardInterrupt):
-    """Ctrl-C, once the best tree was known."""
+    """Raised by Ctrl-C after the best tree was found."""
 
     def __init__(self, found: StoppedPosterior) -> None:
         super().__init__()
@@ -236,7 +236,7 @@ class SummedPosterior:
             raise SummationStopped(found) from None
 
     def _add_up(self, log_prior: tuple[float, float] | None, progress: Progress | None) -> None:
-        """Sum over all trees and bound the error; `log_prior`: that without data, and its error."""
+        """Sum over all trees and bound the error; `log_prior`: the same without data."""
         tilted: float | None = None
         if self._bounds.is_large:
             self._sums.run(tilt=TILT, n_jobs=self._n_jobs)
@@ -252,28 +252,28 @@ class SummedPosterior:
             log_prior = 0.0, 0.0
         elif log_prior is None:
             shapes = self._sums.shapes
-            assert shapes is not None  # these are boxes of rows
+            assert shapes is not None  # boxes with rows have shapes
             if self._bounds.is_large:
                 shapes.run(tilt=TILT)
                 tilted = self._root.log_sum(shapes.log_values(), 0.0)
                 shapes.run()
             whole = self._root.log_sum(shapes.log_values(), 0.0)
             log_prior = whole + self._root.log_common(0.0), self._bounds.of_sum(whole, tilted)
-        else:  # trees of many leaves may be left out
+        else:  # trees of many leaves may be omitted
             error += LEFT_OUT
         self.error = max(error, log_prior[1]) + self._rounding_of_root
         self.log_evidence = self.log_normalizer - log_prior[0]
 
     @property
     def _rounding_of_root(self) -> float:
-        """By how much what all trees have in common may be off, once it is added."""
+        """Bound on the error of the common factor of all trees, after its addition."""
         sizes = log_gamma_sizes(self._total + self.posterior.model.concentration)
         sizes += 2 * abs(self._origin * UNIT_OF_EXPONENTS)
         return float(EVALUATED * UNIT * sizes)
 
     @property
     def _log_densities(self) -> Floats:
-        """Logs of the root's sums (or maxima) less the common, beside which digits are lost."""
+        """Logs of the root's sums (or maxima) without the common factor, to save digits."""
         return self._root.log_densities(self._sums.log_values(self._origin), self._total)
 
     @property
@@ -305,7 +305,7 @@ class SummedPosterior:
 
     @cached_property
     def split_probabilities(self) -> SplitProbabilities:
-        """Probabilities that columns are split, and split first; slow at the first call."""
+        """Probabilities of splits and of first splits of columns; slow at the first call."""
         names = [self.posterior.schema.names[j] for j in self._plan.columns]
         possible = self._entry_probabilities > 0
         worth = self._sums.first_splits(self._origin)[:, possible]

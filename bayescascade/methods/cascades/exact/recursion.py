@@ -1,4 +1,4 @@
-"""Running the recursion: allocates what the plan announced, and goes through it in `pieces`."""
+"""Running the recursion: it allocates the arrays of the plan, and runs kernels by `pieces`."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -47,16 +47,17 @@ if TYPE_CHECKING:
 
 Counts = NDArray[np.floating[Any]]
 
-_AT_ONCE = 10_000  # boxes that are split before what was read of files leaves the memory
+_AT_ONCE = 10_000  # boxes split before pages read from files are released
 _SUBSETS = 256  # sets of columns counted at once
-_FEW_TERMS = 20_000  # of all boxes: up to these, splits may be drawn without compiling
+_FEW_TERMS = 20_000  # for all boxes; up to here, splits may be drawn without compiling
 
 
 class Recursion:
     """The values of all boxes of a lattice, in memory or, if given, in `scratch`.
 
-    counts: of all boxes, float64 or uint16, at the places of ``lattice.plan.count_index()``; one
-    zero for shapes, whose `shapes` is None. `memory_limit` > 0, bytes, is of all arrays.
+    counts: weights in all boxes, float64 or uint16, at the places of
+    ``lattice.plan.count_index()``; a single zero for shapes, whose `shapes` is None. `memory_limit`
+    > 0, bytes, is for all arrays.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class Recursion:
         if is_short:
             self.tables = short_tables(lattice, terms, weights_of(plan, counts))
         self.work = workspace_of(lattice)
-        # of the last run: maximize, closed, tilt
+        # arguments of the last run: maximize, closed, tilt
         self.how: tuple[bool, int | None, float] = (False, None, np.nan)
 
     @classmethod
@@ -93,7 +94,7 @@ class Recursion:
         scratch: Scratch | None = None,
         memory_limit: float = np.inf,
     ) -> "Recursion":
-        """Return the boxes of a plan for a posterior, counted; kept in `scratch`, if given."""
+        """Return the counted boxes of a plan for a posterior; in `scratch`, if given."""
         lattice = Lattice.of(plan, posterior)
         counts = count_all(lattice, posterior.table, n_jobs, scratch)
         terms = term_arrays(plan, posterior.model, listed=weights_of(plan, counts))
@@ -110,8 +111,9 @@ class Recursion:
     ) -> None:
         """Evaluate all boxes, or some; `n_jobs` counts workers as joblib does and changes no value.
 
-        `closed`, a column in the lattice's order, is never split. Every leaf counts `tilt` nats
-        more. `progress` takes shares done. TooLargeError if exponents of more bytes do not fit.
+        `closed`, a column in the lattice's order, is never split. `tilt` nats are added for each
+        leaf. `progress` is called with finished shares. TooLargeError if longer exponents do not
+        fit.
         """
         lattice, plan = self.lattice, self.lattice.plan
         index, count_index, arrays = self.index.arrays, self.count_index.arrays, lattice.arrays
@@ -120,7 +122,7 @@ class Recursion:
             arrays = arrays._replace(splits=np.arange(len(lattice.blocks)) != closed)
         how = (maximize, closed, tilt)
         shapes_index, shapes = index, no_values(0)
-        if self.shapes is None:  # all counts are the one zero
+        if self.shapes is None:  # all counts are the single zero
             count_index = count_index._replace(step=np.zeros_like(count_index.step))
         else:
             shapes_index, shapes = self.shapes.index.arrays, self.shapes.values
@@ -143,32 +145,32 @@ class Recursion:
         self.work.is_wrapped[0] = False
         with sparing(plan.n_terms):
             run_lines(piece, lattice, flags, self.work, progress, n_jobs, self._scratch)
-        if self.work.is_wrapped[0]:  # of extreme priors
+        if self.work.is_wrapped[0]:  # with extreme priors
             self._lengthen()
             self.run(maximize, closed, tilt, progress, n_jobs)
 
     def _lengthen(self) -> None:
-        """Make room for exponents of eight bytes, which take more than the plan announced."""
+        """Allocate exponents of eight bytes, which take more memory than planned."""
         n_bytes = self.lattice.plan.memory_bytes + 8 * self.index.n_entries
-        if self._scratch is None and n_bytes > self._memory_limit:  # a scratch says so itself
+        if self._scratch is None and n_bytes > self._memory_limit:  # a scratch raises its own error
             needed = f"{n_bytes / 1e9:.3g} GB for long exponents, as values are extreme"
             raise TooLargeError(f"memory_limit must be at least {needed}", needed)
         zeros = np.zeros if self._scratch is None else self._scratch.zeros
         self.values = self.values._replace(exponent=zeros(self.index.n_entries, np.int64))
 
     def log_values(self, origin: int = 0) -> Floats:
-        """Return logs of all trees' entries, -inf of none; `origin` near them saves digits."""
+        """Return logs of the root's entries, -inf without trees; a near `origin` saves digits."""
         return log_of(self.values, self._whole, origin)
 
     @property
     def origin(self) -> int:
-        """The exponent of the largest of all trees' entries."""
+        """The exponent of the largest of the root's entries."""
         return int(self.values.exponent[self._whole].max())
 
     def _terms_of(self, digits: Integers, entries: Integers) -> float:
-        """Return about how many terms it takes to split boxes for entries, halves of the pairs."""
+        """Return the approximate number of terms to split boxes for entries: half of the pairs."""
         lattice = self.lattice
-        if lattice.plan.n_terms > _FEW_TERMS:  # more than two branches may redo many
+        if lattice.plan.n_terms > _FEW_TERMS:  # several branches may repeat many terms
             return np.inf
         blocks = lattice.arrays.starts[:-1] + digits
         pairs = lattice.arrays.pair_start[blocks + 1] - lattice.arrays.pair_start[blocks]
@@ -182,7 +184,7 @@ class Recursion:
     def choose(
         self, rng: np.random.Generator, digits: Integers, entries: Integers
     ) -> tuple[Integers, Integers, Integers]:
-        """Choose how to go on in boxes: in proportion to the trees' worth, or by maxima the best.
+        """Choose a leaf or a split in each box: in proportion to sums, or the best by maxima.
 
         digits (n, p); entries (n,). Returned, int64: columns split (n,), -1 for a leaf; numbers of
         branches (n,); and blocks and entries of the branches (n, 2, most), by lowest level.
@@ -193,7 +195,7 @@ class Recursion:
         columns, n_branches = np.empty(n, np.int64), np.empty(n, np.int64)
         parts = np.empty((n, 2, most), np.int64)
         radix = np.cumprod([1, *(blocks.n_blocks for blocks in self.lattice.blocks[:-1])])
-        order = np.argsort(digits @ radix, kind="stable")  # equal boxes one after the other
+        order = np.argsort(digits @ radix, kind="stable")  # equal boxes in sequence
         with sparing(self._terms_of(digits, entries)):
             for begin in range(0, n, _AT_ONCE if self._scratch else max(n, 1)):
                 these = slice(begin, begin + _AT_ONCE if self._scratch else n)
@@ -208,10 +210,10 @@ class Recursion:
         return columns[back], n_branches[back], parts[back]
 
     def share_out(self, root: Floats) -> Floats:
-        """Return how much of a new row's probability stays in each box as a leaf; see `flows`.
+        """Return the part of a new row's probability that stays in each box as a leaf; see `flows`.
 
-        root (n,) float64: the share of each of the whole table's entries, over its weight and the
-        concentration. Returned (n_entries,) float64, in the first entry of every box.
+        root (n,) float64: the share of each entry of the whole table, divided by its weight plus
+        concentrations. Returned (n_entries,) float64, in the first entry of every box.
         """
         lattice, index = self.lattice, self.index.arrays
         flows, row_flows = np.zeros(self.index.n_entries), np.zeros_like(self.work.sums)
@@ -229,7 +231,7 @@ class Recursion:
         return flows
 
     def first_splits(self, origin: int) -> Floats:
-        """Return logs, (p + 1, n_entries), of not splitting, or first a column of the lattice."""
+        """Return logs, (p + 1, n_entries), of no split, and of first splits of each column."""
         whole = self.lattice.whole
         _, n = self.index.locate(whole)
         sums = no_values((len(whole) + 1) * n)
@@ -243,7 +245,7 @@ class Recursion:
 
 
 def log_of(numbers: Scaled, where: slice, origin: int) -> Floats:
-    """Return the logs of some numbers, nats, less those of an exponent."""
+    """Return the logs of some numbers, nats, minus that of a power with the exponent `origin`."""
     with np.errstate(divide="ignore"):
         logs: Floats = np.log(numbers.mantissa[where])
     return logs + (numbers.exponent[where].astype(np.int64) - origin) * UNIT
@@ -279,7 +281,7 @@ def count_all(
 def _narrowest(
     costs: Sequence[int], n_levels: Sequence[int], largest: int
 ) -> Iterator[tuple[bool, ...]]:
-    """Yield the sets of columns that can be narrowed together, to which no column can be added."""
+    """Yield the maximal sets of columns that can be narrowed together."""
     behind = [sum(costs[j + 1 :]) for j in range(len(costs))]
     stack: list[tuple[tuple[bool, ...], int]] = [((), 0)]
     while stack:
@@ -292,13 +294,13 @@ def _narrowest(
             ):
                 yield chosen
             continue
-        if n_levels[j] == 1 or cost + costs[j] + behind[j] > largest:  # may have to be left out
+        if n_levels[j] == 1 or cost + costs[j] + behind[j] > largest:  # this column may not fit
             stack.append(((*chosen, False), cost))
         if n_levels[j] > 1 and cost + costs[j] <= largest:
             stack.append(((*chosen, True), cost + costs[j]))
 
 
 def no_values(n: int, exponents: type = np.int64, scratch: Scratch | None = None) -> Scaled:
-    """Return room for n values, zeros."""
+    """Return n zeros."""
     zeros = np.zeros if scratch is None else scratch.zeros
     return Scaled(zeros(n, np.float64), zeros(n, exponents))

@@ -1,24 +1,24 @@
-"""Chains that redraw whole subtrees exactly, where not all boxes fit but those of a subtree do.
+"""Chains that redraw whole subtrees exactly, if the boxes of a subtree fit but not all boxes.
 
-A step follows a row of the table down the tree to the first box whose own boxes take no more than
-this many bytes, a number drawn up to `Redraws.largest`. That depends on nothing below, so that
-drawing the subtree there anew, given all else, by the recursion over that box alone, is a Gibbs
-step.
+A step draws a number of bytes up to `Redraws.largest`, and follows a row of the table down the tree
+to the first box whose own boxes take no more. This choice does not depend on the subtree there, so
+drawing the subtree from its conditional distribution, by the recursion over that box alone, is a
+Gibbs step.
 
-* **Leaf model.** Its density is ``w_K exp(sum_l g_l)``, see `tilts`: leaves inside count for those
-  outside. The subtree is drawn with a tilt s, which is drawn before, from a grid, by probabilities
-  ``t(s; K)`` that are largest where s is the slope of ``ln w`` at K. In the space of trees and
-  tilts the step is one of Metropolis-Hastings: the new tree, with K' leaves, is accepted with
+* **Leaf model.** Its density is ``w_K exp(sum_l g_l)``, see `passes`, so leaves inside and outside
+  depend on each other. The subtree is drawn with a tilt s. This is drawn before, from a grid, with
+  probabilities ``t(s; K)`` that are largest at the slope of ``ln w`` at K. In the space of trees
+  and tilts the step is one of Metropolis-Hastings: the new tree, with K' leaves, is accepted with
   probability ``min(1, w_K' exp(-s K') t(s; K') / (w_K exp(-s K) t(s; K)))``.
-* **Branch model.** Nothing is left to correct, unless columns are included at random: then
-  ``w`` is what the model says of their number.
+* **Branch model.** No correction is necessary, unless columns are included at random: then ``w`` is
+  the model's factor for their number.
 * **Annealing.** A density raised to a power b, ``w_K**b exp(sum_l b g_l)``, is of the same form:
-  all logs that the recursion reads from tables are multiplied by b. Where weights are not whole,
-  or too many for tables, there are redraws at b = 1 only.
-* **Polishing.** What an annealing ends with is made better: the best subtrees there are, with the
-  slope as tilt, take the places of all that fit, as long as the tree gets more probable.
+  all logs that the recursion reads from tables are multiplied by b. If weights are not integers, or
+  too many for tables, there are redraws only at b = 1.
+* **Polishing.** The last state of an annealing is improved: all subtrees that fit are replaced by
+  the best ones, with the slope as tilt, as long as the tree becomes more probable.
 
-Boxes evaluated are kept as long as they fit, for they are met again and again.
+Evaluated boxes are kept as long as they fit, because they occur repeatedly.
 """
 
 from collections import OrderedDict
@@ -44,30 +44,30 @@ from samplers.types import StepCounts
 if TYPE_CHECKING:
     from bayescascade.methods.cascades.tree_posterior import CascadePosterior
 
-_SHARE = 1 / 2500  # of all steps: of a large box one takes as long as 20,000 others
-_GRID, _SPREAD = 0.125, 0.15  # nats: of tilts, and how far from the slope
-_REACH = np.arange(-8, 9)  # steps of the grid: beyond, probabilities are below 1e-9
-_LARGEST = 2e7  # bytes of one box, 0.1 seconds: all redraws then take about as long as other steps
-_MOST_POLISHED = 5e8  # three seconds, a few times a chain: for trees that are more probable
-_POLISHED_OF_STEP = 5e4  # bytes that take as long as a few steps
+_SHARE = 1 / 2500  # of all steps; one in a large box takes as long as 20,000 other steps
+_GRID, _SPREAD = 0.125, 0.15  # nats: step of the grid of tilts, and their spread about the slope
+_REACH = np.arange(-8, 9)  # steps of the grid; beyond, probabilities are below 1e-9
+_LARGEST = 2e7  # bytes of a box, 0.1 seconds: then redraws take about as long as all other steps
+_MOST_POLISHED = 5e8  # three seconds, a few times a chain, for more probable trees
+_POLISHED_OF_STEP = 5e4  # bytes of a box that takes as long as a few steps
 _BYTES_OF_BOX = 8  # or more
-_PER_TERM = 5  # bytes of the boxes that take as long as a term
+_PER_TERM = 5  # bytes of boxes that take as long as a term
 _SMALLEST = 1 << 14  # bytes
 _ASCENT = 1e-9  # nats
 
 Box = tuple[tuple[int, ...], ...]
-"""The codes that are left of every column."""
+"""The remaining codes of each column."""
 
-_OBJECTS = 100_000  # bytes beside the arrays of a box
+_OBJECTS = 100_000  # bytes in addition to the arrays of a box
 _blocks_of = lru_cache(256)(column_blocks)
 
 
 class BoxTrees:
-    """All trees below one box, as those of a table of that box alone.
+    """All trees below one box, as trees of a table with that box alone.
 
-    Columns with one level left are omitted, because their width is the same factor for all trees.
-    The box has two levels of some column or more. Densities are raised to `power` > 0, which is 1
-    unless the plan `is_tabulated`.
+    Columns with one remaining level are omitted, because their width is the same factor for all
+    trees. Some column of the box has two or more levels. Densities are raised to `power` > 0, which
+    is 1 unless the plan `is_tabulated`.
     """
 
     def __init__(self, posterior: "CascadePosterior", box: Box, power: float = 1.0) -> None:
@@ -92,11 +92,11 @@ class BoxTrees:
 
     @property
     def n_bytes(self) -> int:
-        """Bytes that it takes, from the first run on."""
+        """Bytes in use, from the first run on."""
         return self._lattice.plan.memory_bytes + self._rows.codes.nbytes + _OBJECTS
 
     def run(self, tilt: float, maximize: bool = False, n_jobs: int | None = 1) -> None:
-        """Sum over all trees, or find the best, each leaf counting `tilt` nats more."""
+        """Sum over all trees, or find the best, with `tilt` nats added for each leaf."""
         if self._sums is None:
             plan = self._lattice.plan
             counts = count_all(self._lattice, self._rows, n_jobs)
@@ -113,7 +113,7 @@ class BoxTrees:
 
 
 def _renamed(plan: SearchPlan, i: int, codes: tuple[int, ...]) -> Blocks:
-    """Return a column's blocks by the words that they have in the whole table."""
+    """Return a column's blocks as words of the whole table."""
     blocks = _blocks_of(plan.n_levels[i], plan.is_nominal[i], plan.partitions)
     nominal = plan.is_nominal[i]
     words = [pack_block(nominal, [codes[c] for c in block.tolist()]) for block in blocks.codes]
@@ -123,11 +123,11 @@ def _renamed(plan: SearchPlan, i: int, codes: tuple[int, ...]) -> Blocks:
 class Redraws:
     """The steps of a chain, with redraws of subtrees between the compiled ones.
 
-    `memory_limit` > 0, bytes, is of all chains together. Arrays of boxes are kept up to half of it,
-    because evaluating large ones, and what was freed but not returned to the system, take about as
-    much again. `n_jobs` counts threads of large boxes as joblib does; the result does not depend on
-    it. If `n_steps` of a chain is given, polishing its end takes no longer than a few times its
-    steps.
+    `memory_limit` > 0, bytes, is for all chains together. Arrays of boxes are kept up to half of
+    it. The evaluation of large ones, and memory that was freed but not returned to the system, take
+    about as much again. `n_jobs` counts threads of large boxes as joblib does; the result does not
+    depend on it. If `n_steps` of a chain is given, polishing its end takes no longer than a few
+    times its steps.
 
     Attributes: `share` of all steps, in [0, 1], are redraws. A subtree may be redrawn if its boxes
     take at most a number of bytes that is drawn between `smallest` and `largest`, evenly by its
@@ -180,7 +180,7 @@ class Redraws:
         proposed = dict.fromkeys(posterior.move_weights(), 0)
         accepted = dict(proposed)
         best, begin, best_log_density = state, 0, -np.inf
-        if ends[0] == 0:  # else the sweep says so
+        if ends[0] == 0:  # otherwise a sweep returns the density
             best_log_density = posterior.log_density(state)
         log_density = best_log_density
         for i, end in enumerate(ends.tolist()):
@@ -204,7 +204,7 @@ class Redraws:
         return tree, StepCounts(proposed, accepted, log_density, best, best_log_density)
 
     def redrawn(self, rng: Generator, tree: Tree, power: float = 1.0) -> Tree | None:
-        """Return the tree with a subtree redrawn; None if that is rejected, or there is none."""
+        """Return the tree with a subtree redrawn; None if it is rejected or impossible."""
         node, box = self.place(rng, tree)
         tilts, log_chances = self.tilts(tree.n_leaves, power)
         at = int(rng.choice(tilts.size, p=np.exp(log_chances)))
@@ -217,7 +217,7 @@ class Redraws:
         return new if np.log(u) < log_ratio else None
 
     def polished(self, tree: Tree) -> Tree:
-        """Return a tree that is as probable or more: see above."""
+        """Return a tree that is at least as probable; see above."""
         rng = np.random.default_rng(0)  # nothing is drawn
         posterior = self._posterior
         root = root_box(posterior.schema)
@@ -226,7 +226,7 @@ class Redraws:
             better, tilt = tree, self._slope(tree.n_leaves)
             codes = tree.codes(posterior.is_nominal, root)
             sizes = [self.size(box) for box in codes]
-            for node in reversed(range(tree.n_nodes)):  # so that those before keep their places
+            for node in reversed(range(tree.n_nodes)):  # so that earlier nodes keep their places
                 is_inside = node > 0 and sizes[tree.parent[node]] <= self.most_polished
                 if 0 < sizes[node] <= self.most_polished and not is_inside:
                     better = self._replaced(rng, better, node, tuple(codes[node]), tilt, None)
@@ -235,7 +235,7 @@ class Redraws:
             tree, log_density = better, posterior.log_density(better)
 
     def place(self, rng: Generator, tree: Tree) -> tuple[int, Box | None]:
-        """Draw where to redraw: a node, and its box; None if it cannot be split or is too large."""
+        """Draw the node for a redraw, and its box; None if it cannot be split or is too large."""
         posterior = self._posterior
         columns = posterior.schema.columns
         most = np.exp(rng.uniform(np.log(self.smallest), np.log(self.largest)))
@@ -251,7 +251,7 @@ class Redraws:
         return node, tuple(box) if 0 < size <= most else None
 
     def size(self, box: Sequence[tuple[int, ...]]) -> int:
-        """Return the bytes, or like work, of trees below a box, by it alone; 0 of one tree."""
+        """Return the bytes, or equivalent work, of all trees below a box; 0 for a single tree."""
         n_left = tuple(map(len, box))
         if n_left not in self._sizes:
             is_open = [j for j, q in enumerate(n_left) if q > 1]
@@ -262,7 +262,7 @@ class Redraws:
             )
             if not is_open:
                 size = 0
-            elif size <= max(self.largest, self.most_polished):  # else it is too large already
+            elif size <= max(self.largest, self.most_polished):  # otherwise it is too large already
                 plan = self._plan.with_columns(is_open, [n_left[j] for j in is_open], nominal)
                 size = max(plan.memory_bytes, _PER_TERM * plan.n_terms)
             self._sizes[n_left] = size
@@ -271,9 +271,9 @@ class Redraws:
     def _replaced(
         self, rng: Generator, tree: Tree, node: int, box: Box, tilt: float, power: float | None
     ) -> Tree:
-        """Return the tree with a subtree drawn from a power of the density; None: with the best."""
+        """Return the tree with a subtree drawn from a power of the density; None: the best."""
         key = (box, tilt, power)
-        with self._lock:  # of what is kept, and what a box is evaluated in
+        with self._lock:  # for the kept boxes and their workspaces
             trees = self._kept.get(key)
             if trees is None:
                 trees = BoxTrees(self._posterior, box, 1.0 if power is None else power)
@@ -290,14 +290,14 @@ class Redraws:
     # -- what a tree counts beside what its parts do -----------------------------------------------
 
     def _slope(self, n_leaves: int) -> float:
-        """Return by how much ``ln w`` rises with a leaf more; 0 of the branch model."""
+        """Return the increase of ``ln w`` by one more leaf; 0 for the branch model."""
         if not isinstance(self._posterior.model, LeafModel):
             return 0.0
         k = np.array([n_leaves, n_leaves + 1])
         return float(np.diff(self._root.log_weights(k, self._total))[0])
 
     def tilts(self, n_leaves: int, power: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-        """Return tilts, and the logs of their probabilities; 0 alone of the branch model."""
+        """Return tilts and the logs of their probabilities; only 0 for the branch model."""
         if not isinstance(self._posterior.model, LeafModel):
             return np.zeros(1), np.zeros(1)
         slope = power * self._slope(n_leaves)
@@ -306,7 +306,7 @@ class Redraws:
         return tilts, log_chances - np.log(np.exp(log_chances).sum())
 
     def log_rest(self, tree: Tree, tilt: float, power: float = 1.0) -> float:
-        """Return ``ln (w_K**b exp(-s K) t(s; K))`` of a power b."""
+        """Return ``ln (w_K**b exp(-s K) t(s; K))`` for a power b."""
         model = self._posterior.model
         if not isinstance(model, LeafModel):
             n_columns = self._posterior.schema.n_columns

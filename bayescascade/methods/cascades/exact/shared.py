@@ -1,8 +1,9 @@
-"""The boxes that hold two or more distinct rows, where a split sends each level its own way.
+"""The boxes with two or more distinct rows, if each level of a split has its own branch.
 
-What a box without rows is worth depends on which columns are left whole, and that of a single
-distinct row on its weight and widths, too: see `kernels.shared`. Nearly all boxes of a table
-of many columns are such. The others are counted, one by one, before anything is allocated for them.
+The value of a box without rows depends on the columns that are left whole; the value of a box with
+a single distinct row also on its weight and widths, see `kernels.shared`. Nearly all boxes of a
+table with many columns are of these two kinds. The others are counted, one by one, before arrays
+are allocated for them.
 """
 
 from collections.abc import Sequence
@@ -39,20 +40,20 @@ if TYPE_CHECKING:
 
 
 _MOST_COLUMNS, _MOST_BOXES = 28, 1 << 31
-_MOST_CELLS = 1 << 50  # exponents of sums over trees are at most some times as large
-_PIECE = 1 << 21  # rows times sets gone through between looks for an interrupt, at most
-_MANY_VISITS = 1e8  # from which on threads share the work
+_MOST_CELLS = 1 << 50  # bounds the exponents of sums over trees
+_PIECE = 1 << 21  # most rows times sets between checks for an interrupt
+_MANY_VISITS = 1e8  # from here on, threads share the work
 _BYTES_OF_SET, _BYTES_OF_BOX, _BYTES_OF_WORTH = 12, 20, 16
-_MOST_TABULATED = 1 << 16  # rows for which factors of splits are
-_AS_GOOD = 1.0 - 2.0**-45  # of the largest: more than rounding does to a share
+_MOST_TABULATED = 1 << 16  # most rows with a table of split factors
+_AS_GOOD = 1.0 - 2.0**-45  # share of the largest: differs by more than rounding
 
 
 class SharedBoxes:
-    """The boxes that hold two or more distinct rows; it does what `Recursion` does for all boxes.
+    """The boxes with two or more distinct rows; it has the methods of `Recursion`.
 
     The lattice is of partitions by levels, with one entry a box. codes (n_columns, N) uint16: the
-    distinct rows; weights (N,) float64. `shapes` is the same without rows, `n_visits` counts rows
-    of boxes, once for every column that is left whole.
+    distinct rows; weights (N,) float64. `shapes` is the same without rows. `n_visits` counts rows
+    of boxes, once for each column that is left whole.
     """
 
     def __init__(
@@ -92,7 +93,7 @@ class SharedBoxes:
     def of(
         cls, posterior: "CascadePosterior", plan: SearchPlan, memory_limit: float, work_limit: float
     ) -> "SharedBoxes | None":
-        """Count a plan's boxes; None if they exceed bytes or terms, or are of another kind."""
+        """Count a plan's boxes; None if they exceed the limits or are of another kind."""
         p = sum(q > 1 for q in plan.n_levels)
         if plan.partitions != "levels" or plan.shift != 0 or not 0 < p <= _MOST_COLUMNS:
             return None
@@ -110,7 +111,7 @@ class SharedBoxes:
     # -- sizes -------------------------------------------------------------------------------------
 
     def count(self, memory_limit: float = np.inf, work_limit: float = np.inf) -> bool:
-        """Count the boxes; False as soon as they take more memory, bytes, or work, terms."""
+        """Count the boxes; False as soon as they exceed the limits in bytes or terms."""
         counts, totals = np.zeros(1 << self._p, np.int32), np.zeros(2, np.int64)
         work = self._new_workspace()
         for top in range(self._n_tops):
@@ -139,7 +140,7 @@ class SharedBoxes:
     @property
     def n_terms(self) -> int:
         """Work of one pass, as in `ExactCost`."""
-        per_set = 8 + self._p * int(self._arrays.rows.size)  # patterns are found
+        per_set = 8 + self._p * int(self._arrays.rows.size)  # to find patterns
         of_tables = 2 * self._p * self._n_worths
         return self.n_visits // 3 + 2 * self.n_boxes + (per_set << self._p) // 32 + of_tables
 
@@ -149,7 +150,7 @@ class SharedBoxes:
 
     @property
     def _n_low(self) -> int:
-        """Columns before those whose bits a piece has in common."""
+        """Number of columns whose bits vary inside a piece."""
         return min(self._p, max(0, (_PIECE // max(self._n, 1)).bit_length() - 1))
 
     @property
@@ -253,7 +254,7 @@ class SharedBoxes:
         return self.terms._replace(per_leaf=self.terms.per_leaf + self._how[2])
 
     def _weigh(self, digits: Sequence[int]) -> Scaled:
-        """Return what a box is worth as a leaf, and by splits of each column."""
+        """Return the value of a box as a leaf, and by splits of each column."""
         arrays, worth = self._arrays, no_values(self._columns.size + 1)
         of_columns = np.array(digits, np.int64)[self._columns]
         codes = np.where(of_columns < arrays.n_levels, of_columns, -1)
@@ -264,17 +265,17 @@ class SharedBoxes:
         return worth
 
     def log_values(self, origin: int = 0) -> Floats:
-        """Return the log of what all trees come to, (1,) float64 nats; see `Recursion`."""
+        """Return the log of the sum over all trees, (1,) float64 nats; see `Recursion`."""
         worth = log_of(self._weigh(self.lattice.whole), slice(None), origin)
         return np.array([worth.max() if self._how[0] else logsumexp(worth)])
 
     @property
     def origin(self) -> int:
-        """The exponent of what all trees come to, about."""
+        """The approximate exponent of the sum over all trees."""
         return int(self._weigh(self.lattice.whole).exponent.max())
 
     def first_splits(self, origin: int) -> Floats:
-        """Return logs of what no split, or splitting each column first gives; see `Recursion`."""
+        """Return logs of no split, and of first splits of each column; see `Recursion`."""
         worth = np.full((len(self.lattice.whole) + 1, 1), -np.inf)
         found = log_of(self._weigh(self.lattice.whole), slice(None), origin)
         worth[np.concatenate([[0], self._columns + 1]), 0] = found
@@ -283,7 +284,7 @@ class SharedBoxes:
     def choose(
         self, rng: np.random.Generator, digits: Integers, entries: Integers
     ) -> tuple[Integers, Integers, Integers]:
-        """Choose how to go on in boxes; see `Recursion`."""
+        """Choose a leaf or a split in each box; see `Recursion`."""
         boxes, box = np.unique(digits, axis=0, return_inverse=True)
         order = np.argsort(box.reshape(-1), kind="stable")
         bounds = np.searchsorted(box.reshape(-1)[order], np.arange(len(boxes) + 1))
@@ -298,9 +299,9 @@ class SharedBoxes:
                 chosen = rng.choice(shares.size, high - low, p=shares / shares.sum())
                 ways[order[low:high]] = chosen
         parts = np.zeros((len(entries), 2, self.lattice.plan.most), np.int64)
-        parts[:, 0] = np.arange(self.lattice.plan.most)  # each level its own way
+        parts[:, 0] = np.arange(self.lattice.plan.most)  # each level has its own branch
         return self._way_columns[ways], self._way_branches[ways], parts
 
 
 Boxes: TypeAlias = Recursion | SharedBoxes
-"""Values of boxes, from which trees are read off; `Recursion` documents what both do."""
+"""Values of boxes, which determine trees; `Recursion` documents the common methods."""

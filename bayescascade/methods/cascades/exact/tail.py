@@ -1,19 +1,19 @@
-"""What trees of more leaves than were summed over come to, at most: a proved bound.
+"""A proved bound on the sum over the trees with more leaves than were summed over.
 
-Under the leaf model all trees of K leaves come to ``w_K S_K``: `Root.log_weights`, and the sum over
-these trees of products over their leaves. A pass over the boxes with one entry each, in which every
-leaf counts ``z`` times, needs no bound on leaves and gives ``G(z) = sum_K S_K z**K``. No term is
-negative, so ``S_K <= G(z) / z**K`` for every ``z > 0``, and the trees of more than k leaves come to
-at most ``sum_(K > k) w_K min_z G(z) / z**K``, whichever few z are tried. With maxima for sums, the
-same bounds the most probable of them.
+Under the leaf model the sum over all trees of K leaves is ``w_K S_K``: `Root.log_weights`, and the
+sum over these trees of products over their leaves. A pass over the boxes with one entry each, and a
+factor ``z`` for each leaf, needs no bound on leaves and gives ``G(z) = sum_K S_K z**K``. No term is
+negative, so ``S_K <= G(z) / z**K`` for every ``z > 0``, and the sum over trees of more than k
+leaves is at most ``sum_(K > k) w_K min_z G(z) / z**K``, for any set of z. With maxima instead of
+sums, this bounds the most probable of them.
 
-K ends at the number of cells. Where that is too large a number to go through, ``w_(K+1) / w_K <=
-rate / (K + 1)``, or 1 with the generative prior, bounds the rest by a geometric series: ``lnG(x +
-alpha) - lnG(x)`` increases with x, so that the Dirichlet's part of the ratio is at most 1. With the
-prior "size", ``N_K / N_(K+1)`` is a factor more, which is listed.
+K ends at the number of cells. If there are too many, ``w_(K+1) / w_K <= rate / (K + 1)``, or 1 with
+the generative prior, bounds the rest by a geometric series: ``lnG(x + alpha) - lnG(x)`` increases
+with x, so the Dirichlet's part of the ratio is at most 1. With the prior "size", there is another
+factor ``N_K / N_(K+1)``, from a table.
 
-What rounding does to G is a tilt by h, see `rounding`, so that ``S_K <= G(z) exp(h K) / z**K`` with
-the G that is found; and the logs that are added up may each be off by u times their sizes.
+Rounding acts on G as a tilt by h, see `rounding`, so ``S_K <= G(z) exp(h K) / z**K`` with the
+computed G. The logs in the sums may each be off by u times their sizes.
 """
 
 from dataclasses import replace
@@ -30,14 +30,14 @@ from bayescascade.methods.cascades.exact.shared import Boxes
 from bayescascade.model.guard import EVALUATED, UNIT, log_gamma_sizes
 
 LEFT_OUT = 1e-9
-"""Share of the sum over all trees that those of more leaves may have, to be left out."""
+"""Largest share of the sum over all trees that omitted trees of more leaves may have."""
 
 _MOST_LISTED = 1 << 16  # numbers of leaves
-_PRIOR_PASSES = 32  # over shapes, which are few
+_PRIOR_PASSES = 32  # cheap, because there are few shapes
 
 
 class Tail:
-    """Bounds on the sum over trees of many leaves, which improve with every z that is tried.
+    """Bounds on the sum over trees of many leaves; they improve with every z.
 
     The boxes are of a plan with one entry a box, for the leaf model; total is the weight of all
     rows; no tree has more than `most` leaves.
@@ -51,10 +51,10 @@ class Tail:
         self._tried: dict[bool, dict[float, float]] = {False: {}, True: {}}
 
     def enough(self, fewest: int, target: float, n_passes: int, maximize: bool = False) -> int:
-        """Return a number of leaves such that trees of more come to at most `target`, proved.
+        """Return a number of leaves, with the proof that larger trees sum to at most `target`.
 
-        `target`, nats, is of these trees together or, by maxima, of each by itself. `fewest` is
-        returned as soon as it is proved to be enough. At most `n_passes` >= 1 new z are tried.
+        `target`, nats, is for these trees together or, with maxima, for each by itself. `fewest` is
+        returned if it is proved to be enough. At most `n_passes` >= 1 new z are tried.
         """
         if fewest >= self._most:
             return fewest
@@ -62,13 +62,13 @@ class Tail:
         k = np.arange(fewest, min(self._most, fewest + _MOST_LISTED) + 1)
         log_common = self._root.log_common(self._total)
         log_weights = self._root.log_weights(k, self._total) + log_common
-        own = max(self._bounds.of_sums, self._bounds.of_best)  # of a leaf
+        own = max(self._bounds.of_sums, self._bounds.of_best)  # rounding for each leaf
         sizes = np.abs(log_weights[1:]) + abs(target) + 2 * abs(log_common)
         log_z = None if tried else float(log_weights[1] - log_weights[0])
         while True:
             if log_z is not None:
                 self._boxes.run(maximize, tilt=log_z)
-                tried[log_z] = float(self._boxes.log_values()[0])  # of G, or its largest term
+                tried[log_z] = float(self._boxes.log_values()[0])  # of G, or of its largest term
                 n_passes -= 1
             log_zs: Floats = np.array(sorted(tried), np.float64)
             worths = np.array([tried[z] for z in log_zs])
@@ -91,7 +91,7 @@ class Tail:
 
 
 def _log_series(log_ratios: Floats) -> Floats:
-    """Return the logs of geometric series that begin with 1, infinity where they diverge."""
+    """Return the logs of geometric series that begin with 1; infinity if they diverge."""
     ratios = np.exp(np.minimum(log_ratios, 0.0))
     with np.errstate(divide="ignore"):
         series: Floats = -np.log1p(-ratios)
@@ -99,8 +99,8 @@ def _log_series(log_ratios: Floats) -> Floats:
 
 
 def next_place(log_zs: Floats, bounds: Floats, target: float) -> float | None:
-    """Return where a convex function, known at some places, may reach `target`; None: nowhere."""
-    i = len(log_zs) - 1 - int(np.argmin(bounds[::-1]))  # the largest of equals
+    """Return a place where a convex function, known at some places, may reach `target`, or None."""
+    i = len(log_zs) - 1 - int(np.argmin(bounds[::-1]))  # ties: the largest
     gaps = np.diff(log_zs)
     if i == len(gaps):
         return float(log_zs[i] + (2 * gaps[-1] if i else 1.0))
@@ -122,10 +122,9 @@ def log_prior_mass(
     bounds: PassRounding,
     memory_limit: float,
 ) -> tuple[float, float]:
-    """Return the log of the sum over all trees without data, whatever their leaves, and its error.
+    """Return the log of the sum over all trees of any size without data, and its error.
 
-    `root`, `most` and `bounds` as in `Tail`; from `cap` leaves on, it checks whether more are
-    needed.
+    `root`, `most` and `bounds` as in `Tail`; it starts with trees of up to `cap` leaves.
     """
 
     def log_mass(cap: int) -> tuple[float, float]:

@@ -1,11 +1,11 @@
-"""The posterior of the leaf model where sums by numbers of leaves would not fit.
+"""The posterior of the leaf model if sums by numbers of leaves do not fit.
 
-Its most probable tree is found by a few tilted passes; `passes` has the words. The best K leaves
-are worth at most ``H_K = min_s (U(s) - s K)``, so that no tree has more than ``max_K (ln w_K +
-H_K)``. The next s is the slope between the known neighbors of the K where that is largest: it finds
-a better tree there, or that there is none on the upper hull of ``max_(K leaves) sum g``. What then
-remains between bound and best tree is the gap: 0 unless K lies inside an edge of the hull, or the
-gap is within rounding.
+Its most probable tree is found by a few tilted passes; `passes` defines the terms. The best tree of
+K leaves has ``sum g`` of at most ``H_K = min_s (U(s) - s K)``, so no tree has a log density above
+``max_K (ln w_K + H_K)``. The next s is the slope between the known neighbors of the K of this
+maximum. It finds a better tree there, or proves that there is none on the upper hull of ``max_(K
+leaves) sum g``. The final difference between bound and best tree is the gap. It is 0 unless K is
+inside an edge of the hull; a gap within rounding counts as 0.
 """
 
 from collections.abc import Callable
@@ -49,10 +49,10 @@ if TYPE_CHECKING:
 
 PassProgress = Callable[[int, float, "BestTree | None"], None]
 
-_MANY_TERMS = 5e7  # of a pass: with more, the sum is as precise as a print
-_ENOUGH, _PRECISE = 5e-3, 1e-9  # nats; with an error below the first, a printed evidence is right
-_MOST_KEPT = 2_500  # trees of a tilt, kept for draws
-_MOST_PASSES = 60  # the hull is found in about two for every halving of the leaf counts
+_MANY_TERMS = 5e7  # for a pass; with more, the sum is only as precise as its print
+_ENOUGH, _PRECISE = 5e-3, 1e-9  # nats; with an error below the first, the printed evidence is right
+_MOST_KEPT = 2_500  # trees kept for draws from a tilt
+_MOST_PASSES = 60  # about two for each halving of the range of leaf counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,21 +60,21 @@ class BestTree:
     """The most probable tree found."""
 
     tree: Tree
-    log_density: float  # less `Passes.log_common`, nats
-    gap: float  # >= 0: nats by which any tree may have more; 0 if within rounding
-    rounding: float  # >= 0: if the gap is 0, nats by which another tree may have more
+    log_density: float  # minus `Passes.log_common`, nats
+    gap: float  # >= 0: nats by which any tree may be better; 0 if within rounding
+    rounding: float  # >= 0: if the gap is 0, nats by which another tree may be better
 
 
 class Hull:
-    """Bounds on what the best trees are worth, by their number of leaves."""
+    """Upper bounds on log densities of trees, by their number of leaves."""
 
     def __init__(self, passes: Passes) -> None:
         self._passes = passes
-        self._found: dict[int, tuple[float, Tree, float]] = {}  # with log density and rounding
-        self._bounds = np.full(passes.k.size, np.inf)  # of ln w and the sum over leaves
-        self._exceeded = np.zeros(passes.k.size)  # by how much, at most, by rounding
-        self._beyond = np.inf if passes.has_more else -np.inf  # of more than are listed
-        self._can_sink = True  # whether the bound beyond may come down by another tilt
+        self._found: dict[int, tuple[float, Tree, float]] = {}  # log density, tree, rounding
+        self._bounds = np.full(passes.k.size, np.inf)  # on ln w plus the sum over leaves
+        self._exceeded = np.zeros(passes.k.size)  # largest excess by rounding
+        self._beyond = np.inf if passes.has_more else -np.inf  # for unlisted numbers of leaves
+        self._can_sink = True  # whether another tilt may lower this bound
 
     @property
     def best(self) -> BestTree | None:
@@ -113,39 +113,39 @@ class Hull:
         return best
 
     def _lower(self, tilt: float, worth: float) -> None:
-        """Lower the bounds by what a pass found."""
+        """Lower the bounds by the result of a pass."""
         passes = self._passes
         bounds, lost = passes.log_w + worth - tilt * passes.k, passes.lost(tilt, worth)
         is_lower = bounds + lost < self._bounds + self._exceeded
         self._bounds = np.where(is_lower, bounds, self._bounds)
         self._exceeded = np.where(is_lower, lost, self._exceeded)
-        if passes.has_more and tilt >= self._least_beyond:  # the bound falls from there on
+        if passes.has_more and tilt >= self._least_beyond:  # the bound decreases from there on
             beyond = float(bounds[-1] + lost[-1])
             self._can_sink = beyond < self._beyond
             self._beyond = min(self._beyond, beyond)
 
     @property
     def _least_beyond(self) -> float:
-        """The least tilt of which the bound falls with each leaf more than are listed."""
+        """The least tilt whose bound decreases with each leaf beyond the listed ones."""
         passes = self._passes
-        # a leaf more may be worth that much more by rounding
+        # rounding may add this much for each leaf
         return passes.root.log_most_rise(int(passes.k[-1])) + passes.bounds.of_best
 
     def _tilt_beyond(self, tried: set[float]) -> float | None:
-        """Return a tilt that lowers the bound on trees of more leaves than are listed, or None."""
+        """Return a tilt that lowers the bound for unlisted numbers of leaves, or None."""
         above = [t for t in tried if t >= self._least_beyond]
         if not above:
             return self._least_beyond
         return 2 * max(above) - min(above) + 1.0 if self._can_sink else None
 
     def _next_tilt(self, n_leaves: int, tried: set[float]) -> float | None:
-        """Return the slope at which the hull at a number of leaves is known better, or None."""
+        """Return the tilt that improves the hull at a number of leaves, or None."""
         found = self._found
         if n_leaves in found:
-            return None  # the hull touches it: nothing is better there
+            return None  # the hull touches this point, so it is exact
         below = max((n for n in found if n < n_leaves), default=None)
         above = min((n for n in found if n > n_leaves), default=None)
-        if below is None or above is None:  # outside what is known: go on by doubling steps
+        if below is None or above is None:  # outside the known range: double the step
             step = 1.0 + max(tried) - min(tried)
             return max(tried) + step if above is None else min(tried) - step
         log_w = self._passes.root.log_weights(np.array([below, above]), self._passes.total)
@@ -169,7 +169,7 @@ def solve_or_tilt(
     checkpoint: str | Path | None = None,
     resume: bool = False,
 ) -> "tuple[SummedPosterior | StoppedPosterior | TiltedPosterior, list[Tree]]":
-    """Solve a posterior, by tilts where `solve` does not fit; return that, and draws from it."""
+    """Solve a posterior, by tilts if `solve` does not fit; return the result, and draws from it."""
     rng = np.random.default_rng(rng)
     try:
         exact = solve(
@@ -197,7 +197,7 @@ def solve_or_tilt(
 
 
 def certificate_of(exact: "SummedPosterior | StoppedPosterior | TiltedPosterior") -> Certificate:
-    """Return what is proved; the evidence if printed it is right, and rounding that would show."""
+    """Return the proved facts: the evidence if its print is right, and visible rounding."""
     most = exact.max_leaves if isinstance(exact, StoppedPosterior) else None
     is_told = exact.error < _ENOUGH and not np.isnan(exact.log_evidence)
     gap = shown_gap(exact.gap, exact.rounding)
@@ -225,13 +225,13 @@ def solve_by_tilts(
 ) -> "TiltedPosterior":
     """Find the most probable tree of a leaf model, and sum over all trees, by a few dozen passes.
 
-    Ctrl-C ends it early, from the first pass on, with the gap that is left. Only draws depend on
-    `rng`, but for rounding; nothing depends on `n_jobs`.
-    `memory_limit` is in bytes, `work_limit` in terms of one pass, see `ExactCost`. `progress` takes
-    the number of passes made, the share of the next, and the best tree so far. `n_draws` >= 0
-    independent draws are made on the way. Boxes that do not fit go to files without names in
-    `scratch`. `checkpoint` keeps what every pass found; with `resume` only other passes are made,
-    with the result of a search never interrupted.
+    Ctrl-C ends it early, from the first pass on, with the gap that is left. Apart from rounding,
+    only draws depend on `rng`, and nothing depends on `n_jobs`. `memory_limit` is in bytes,
+    `work_limit` in terms of one pass, see `ExactCost`. `progress` is called with the number of
+    finished passes, the share of the next, and the best tree so far. `n_draws` >= 0 independent
+    draws are made during the passes. Boxes that do not fit go to files without names in `scratch`.
+    `checkpoint` keeps the result of each pass; with `resume` only the other passes are made, and
+    the result is that of an uninterrupted search.
     """
     model = posterior.model
     if not isinstance(model, LeafModel) or model.max_leaves is not None:
@@ -246,10 +246,10 @@ def solve_by_tilts(
     plan = SearchPlan.of(posterior, None)
     cost, boxes = cheapest_boxes(posterior, plan, memory_limit, work_limit, n_jobs, scratch=scratch)
     section = None
-    if checkpoint is not None:  # each kind of leaves has a section, where several are compared
+    if checkpoint is not None:  # each kind of leaves has a section, if several are compared
         section = samplers.Checkpoint(checkpoint, resume).section(f"tilts, leaf {model.leaf}")
     log = PassLog(section, posterior.fingerprint())
-    log.save()  # before minutes are spent, if it cannot be written
+    log.save()  # fails early if it cannot be written
     passes = Passes(posterior, boxes, number_of_cells(posterior), n_jobs, log=log)
     passes.n_kept = min(n_draws + n_draws // 4, _MOST_KEPT)
     hull = Hull(passes)
@@ -309,7 +309,7 @@ class TiltedPosterior:
         expected = int(min(posterior.model.rate, passes.most))
         try:
             found = self._add_up(hull.maximize(expected), rng)
-            with suppress(TooLargeError):  # chains draw, too
+            with suppress(TooLargeError):  # chains can draw instead
                 self.draws = draw(passes, found.mixture, n_draws, rng)
             passes.log.finish()
         except KeyboardInterrupt:
@@ -317,7 +317,7 @@ class TiltedPosterior:
                 raise
             self.is_interrupted = True
         best = hull.best
-        assert best is not None  # at least one pass was made
+        assert best is not None  # there was at least one pass
         self.tree, self.gap = posterior.canonical(best.tree), best.gap
         self.rounding = best.rounding + posterior.rounding(self.tree) + passes.rounding_of_common
         claimed = best.log_density + passes.log_common

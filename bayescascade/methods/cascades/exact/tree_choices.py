@@ -1,6 +1,6 @@
 """Trees from the values of boxes: the most probable one or independent draws.
 
-They are made from the root down, all of them together, generation by generation.
+All trees are made together, from the root down, generation by generation.
 """
 
 from collections.abc import Sequence
@@ -37,16 +37,16 @@ def choose_trees(recursion: Boxes, entries: Sequence[int], rng: np.random.Genera
 
 
 class _Generation(NamedTuple):
-    """The nodes of many trees that are equally far from the root, branches by lowest level."""
+    """The nodes of many trees at one depth; branches are ordered by lowest level."""
 
     feature: Codes
     word: NDArray[np.uint64]
-    above: Integers  # which of the generation before, ascending
+    above: Integers  # parent in the generation before, ascending
 
 
 def _trees(generations: list[_Generation]) -> list[Tree]:
-    """Put the nodes of generations into preorder, tree by tree."""
-    sizes = [np.ones(g.above.size, np.int64) for g in generations]  # of subtrees
+    """Put the nodes of all generations into preorder, tree by tree."""
+    sizes = [np.ones(g.above.size, np.int64) for g in generations]  # sizes of subtrees
     for i in range(len(sizes) - 1, 0, -1):
         np.add.at(sizes[i - 1], generations[i].above, sizes[i])
     n_nodes = int(sizes[0].sum()) if sizes else 0
@@ -59,7 +59,7 @@ def _trees(generations: list[_Generation]) -> list[Tree]:
             parent[at] = -1
         else:
             before = np.cumsum(size) - size
-            first = np.searchsorted(g.above, g.above)  # of its siblings
+            first = np.searchsorted(g.above, g.above)  # the first sibling
             tree, above = tree[g.above], at[g.above]
             at = above + 1 + before - before[first]
             parent[at] = above - tree

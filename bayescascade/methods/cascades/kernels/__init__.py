@@ -1,6 +1,6 @@
-"""Compiled cascades (numba, nothing else): everything that a step or a score costs.
+"""Compiled cascades (only numba): the expensive part of all steps and scores.
 
-`layout` names the arrays; `densities` is the arithmetic, `dependence` that of dependent leaves;
-`proposals` draws splits, `trees` keeps a tree in the work space, `moves`, `regrouping` and `sweep`
-are the chain, and `sweep` also scores rows.
+`layout` names the arrays. `densities` has the formulas, and `dependence` those of dependent leaves.
+`proposals` draws splits, `trees` keeps a tree in the work space, and `moves`, `regrouping` and
+`sweep` are the chain. `sweep` also scores rows.
 """

@@ -1,10 +1,9 @@
 """Blocks of levels, and the log densities of `methods.cascades.models`, term by term, in nats.
 
-Blocks are packed as `methods.cascades.tree` says.
+Blocks are packed as in `methods.cascades.tree`.
 
-What the rows of an independent leaf contribute needs the weight of every level among them: a pass
-over the rows, also of a leaf that is only proposed. None of that is called where leaves are
-uniform.
+The contribution of an independent leaf needs the weight of each level among its rows: a pass over
+the rows, even if the leaf is only proposed. These functions are not called for uniform leaves.
 """
 
 from math import exp, lgamma, log
@@ -38,7 +37,7 @@ def in_block(is_nominal, block, code):
 
 @inner_kernel
 def levels_of(is_nominal, block, out):
-    """Write a block's codes, ascending, and return how many."""
+    """Write a block's codes, ascending, and return their number."""
     size = 0
     if is_nominal:
         code = 0
@@ -85,7 +84,7 @@ def block_of(is_nominal, code):
 
 @inner_kernel
 def joined(is_nominal, block, other):
-    """Union of two blocks, the first perhaps empty; neighbors, in order, if not nominal."""
+    """Union of two blocks; the first may be empty; adjacent and in order if not nominal."""
     if is_nominal or block == 0:
         return block | other
     return (block & np.uint64(0xFFFFFFFF)) | (other >> np.uint64(32)) << np.uint64(32)
@@ -93,7 +92,7 @@ def joined(is_nominal, block, other):
 
 @inner_kernel
 def write_blocks(table, work, node, j, b, which):
-    """Write the blocks that `assign[which]` makes of a node's levels into `work.words`."""
+    """Write the blocks of a node's levels by `assign[which]` into `work.words`."""
     for branch in range(b):
         work.words[branch] = np.uint64(0)
     for i in range(levels_of(table.nominal[j], work.box[node, j], work.order)):
@@ -104,7 +103,7 @@ def write_blocks(table, work, node, j, b, which):
 
 @inner_kernel
 def log_gamma(model, count):
-    """lnG(count + alpha), from the table where weights are whole."""
+    """lnG(count + alpha), from the table if weights are integers."""
     index = np.int64(count)
     if index < model.log_gamma.shape[0]:
         return model.log_gamma[index]
@@ -113,7 +112,7 @@ def log_gamma(model, count):
 
 @inner_kernel
 def log_splits(table, model, work, node, split, block):
-    """Log of how many splits a node's box allows, -inf for none; 0 where the prior does not ask."""
+    """Log number of splits that a node's box allows, -inf for none; 0 if the prior needs none."""
     if not model.is_generative:
         return 0.0
     best, total, n_open = -np.inf, 0.0, 0
@@ -133,7 +132,7 @@ def log_splits(table, model, work, node, split, block):
 
 @inner_kernel
 def leaf_value(model, count, log_volume, n_splittable):
-    """Contribution of a leaf to the log density, but for `shape_value` and `inside`."""
+    """Contribution of a leaf to the log density, without `shape_value` and `inside`."""
     value = 0.0
     if model.is_generative:
         if n_splittable > model.n_kept:
@@ -148,7 +147,7 @@ def leaf_value(model, count, log_volume, n_splittable):
 
 @inner_kernel
 def branch_value(model, work, which, b, total, log_number):
-    """Contribution of a node of branches ``branch[which, :b]``; log_number: by `log_splits`."""
+    """Contribution of a node with branches ``branch[which, :b]``; log_number: by `log_splits`."""
     value = 0.0
     if model.is_generative:
         value = model.log_go - log_number if log_number > -np.inf else -np.inf
@@ -164,14 +163,14 @@ def branch_value(model, work, which, b, total, log_number):
 
 @inner_kernel
 def split_value(model, work, which, b, node):
-    """Return `branch_value` of a node whose weight and number of splits are known."""
+    """Return `branch_value` for a node with known weight and number of splits."""
     count, log_number = work.reals[node, at.COUNT], work.reals[node, at.LOG_SPLITS]
     return branch_value(model, work, which, b, count, log_number)
 
 
 @inner_kernel
 def shape_value(model, n_leaves, n_used, total):
-    """Contribution of the numbers of leaves and of columns used."""
+    """Contribution of the numbers of leaves and of used columns."""
     if n_leaves > model.max_leaves:
         return -np.inf
     value = model.inclusion[n_used]
@@ -197,7 +196,7 @@ def count_rows(table, work, node, counts):
 
 @inner_kernel
 def inside(table, model, work, node):
-    """Return what the node contributes as the independent leaf that it is or would be."""
+    """Return the contribution of the node as an independent leaf."""
     counted = node
     if work.nodes[node, at.READY] < at.COUNTED:
         counted = work.nodes.shape[0]
@@ -207,7 +206,7 @@ def inside(table, model, work, node):
 
 @inner_kernel
 def count_branches(table, work, node, j, b, which):
-    """Fill a histogram behind those of the nodes for each branch of a split of the node."""
+    """Fill a histogram, after those of the nodes, for each branch of a split of the node."""
     p, first = table.codes.shape[0], work.nodes.shape[0]
     work.histogram[first : first + b] = 0.0
     for i in range(work.nodes[node, at.START], work.nodes[node, at.END]):
@@ -220,7 +219,7 @@ def count_branches(table, work, node, j, b, which):
 
 @inner_kernel
 def weigh_cuts(table, model, work, node, j, m, out):
-    """Write what both sides of each two-way cut of `work.order` contribute; out (m - 1,)."""
+    """Write the contributions of both sides of each two-way cut of `work.order`; out (m - 1,)."""
     count_ordered(table, work, node, j, m)
     first = work.nodes.shape[0]
     left, right = first + m, first + m + 1
@@ -244,7 +243,7 @@ def weigh_cuts(table, model, work, node, j, m, out):
 
 @inner_kernel
 def weigh_levels(table, model, work, node, j, m):
-    """Return what all branches contribute if each of `work.order` is one."""
+    """Return the contribution of all branches if each level of `work.order` has one."""
     count_ordered(table, work, node, j, m)
     value = 0.0
     for i in range(m):
@@ -255,7 +254,7 @@ def weigh_levels(table, model, work, node, j, m):
 
 @inner_kernel
 def count_ordered(table, work, node, j, m):
-    """Fill a histogram behind those of the nodes for each of `work.order`."""
+    """Fill a histogram, after those of the nodes, for each level of `work.order`."""
     for i in range(m):
         work.assign[at.ORDERED, work.order[i]] = i
     count_branches(table, work, node, j, m, at.ORDERED)
@@ -263,7 +262,7 @@ def count_ordered(table, work, node, j, m):
 
 @inner_kernel
 def inside_gain(table, model, work, node, j, b, which):
-    """Return how much more than the node its branches contribute, if it is split so."""
+    """Return the contribution of the branches of such a split, minus that of the node."""
     first = work.nodes.shape[0]
     change = -inside(table, model, work, node)
     count_branches(table, work, node, j, b, which)
@@ -275,7 +274,7 @@ def inside_gain(table, model, work, node, j, b, which):
 
 @inner_kernel
 def log_marginals(table, model, work, node, counted, split, block):
-    """Sum those of the columns, given ``histogram[counted]``; `split` has only `block` left."""
+    """Sum log marginals of columns, given ``histogram[counted]``; `split` has only `block` left."""
     a, log_gamma_a = model.leaf_alpha, leaf_log_gamma(model, 0.0)
     value = 0.0
     for j in range(table.codes.shape[0]):
@@ -284,7 +283,7 @@ def log_marginals(table, model, work, node, counted, split, block):
         for code in range(table.n_levels[j]):
             if in_block(table.nominal[j], left, code):
                 n = work.histogram[counted, base + code]
-                if n > 0.0:  # else the terms cancel
+                if n > 0.0:  # otherwise the terms cancel
                     count += n
                     value += leaf_log_gamma(model, n) - log_gamma_a
                     value -= n * log(table.widths[base + code])
@@ -295,7 +294,7 @@ def log_marginals(table, model, work, node, counted, split, block):
 
 @inner_kernel
 def leaf_log_gamma(model, count):
-    """lnG(count + leaf_alpha), from the table where weights are whole."""
+    """lnG(count + leaf_alpha), from the table if weights are integers."""
     index = np.int64(count)
     if index < model.leaf_log_gamma.shape[0]:
         return model.leaf_log_gamma[index]

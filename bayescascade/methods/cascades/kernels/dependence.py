@@ -1,9 +1,9 @@
-"""Leaves whose columns depend on each other, as `methods.cascades.dependence` says.
+"""Leaves with dependent columns; `methods.cascades.dependence` has the formulas.
 
-Of a box, kernels read its rows and how many levels it has left of each column: cells that are not
-left hold no rows, and an empty cell's gamma functions cancel. Eliminating k columns takes
-``k^3 / 6`` multiplications where the weights differ by less than floats can hold, and as many
-sums of logs where they do not. The widths of levels are left to the caller.
+For a box, kernels read its rows and the number of remaining levels of each column: excluded cells
+hold no rows, and an empty cell's gamma functions cancel. The elimination of k columns takes ``k^3 /
+6`` multiplications if the ratios of weights fit into floats, otherwise as many sums of logs. The
+caller adds the widths of levels.
 """
 
 from math import exp, lgamma, log, log1p
@@ -14,8 +14,8 @@ from bayescascade.base.jit import inner_kernel, kernel
 from bayescascade.methods.cascades.kernels import densities, layout as at
 from bayescascade.methods.cascades.kernels.layout import Array, DependenceWorkspace, TableArrays
 
-_RANGE = 600.0  # of log weights whose ratios, too, floats hold, nats
-_NEGLIGIBLE = 38.0  # nats by which a summand may be smaller and still change the sum
+_RANGE = 600.0  # range of log weights whose ratios fit into floats, nats
+_NEGLIGIBLE = 38.0  # nats; smaller summands do not change the sum
 
 
 @kernel
@@ -29,8 +29,8 @@ def count_pairs(
 ) -> None:
     """Add each box's weights of levels and pairs of levels to the lower half of out (n, L, L).
 
-    Its rows are ``rows[edges[i]:edges[i + 1]]``; of columns with a single one of n_left (p,) int64
-    levels left none are counted.
+    Its rows are ``rows[edges[i]:edges[i + 1]]``; columns are not counted if their n_left (p,) int64
+    is 1.
     """
     k = list_free(work, n_left)
     for box in range(edges.shape[0] - 1):
@@ -49,10 +49,11 @@ def score_leaves(
     log_evidence: Array,
     out: Array,
 ) -> None:
-    """Write leaves' log marginal likelihoods (n,), and rows' log densities (m,), but for widths.
+    """Write leaves' log marginal likelihoods (n,), and rows' log densities (m,), without widths.
 
-    Of leaves of as many levels left of each column, n_left (p,) int64 >= 1, from their weights of
-    pairs (n, L, L); of codes scored (m, p), those in a leaf are ``scored[edges[i]:edges[i + 1]]``.
+    All leaves have the same numbers of levels left, n_left (p,) int64 >= 1, and the weights of
+    pairs (n, L, L). scored (m, p): the codes of the rows; those in a leaf are
+    ``scored[edges[i]:edges[i + 1]]``.
     """
     k = list_free(work, n_left)
     for leaf in range(pairs.shape[0]):
@@ -64,7 +65,7 @@ def score_leaves(
 
 @inner_kernel
 def inside(table, work, node, j, which, branch):
-    """Return what a node, or branch >= 0 of ``assign[which]``, adds as a dependent leaf."""
+    """Return the contribution of a node, or of a branch >= 0 of ``assign[which]``, as a leaf."""
     own = work.dependence
     for column in range(table.n_levels.shape[0]):
         block = work.words[branch] if branch >= 0 and column == j else work.box[node, column]
@@ -89,7 +90,7 @@ def inside(table, work, node, j, which, branch):
 
 @inner_kernel
 def inside_gain(table, work, node, j, b, which):
-    """Return how much more than the node its branches contribute, if it is split so."""
+    """Return the contribution of the branches of such a split, minus that of the node."""
     densities.write_blocks(table, work, node, j, b, which)
     change = -inside(table, work, node, j, which, -1)
     for branch in range(b):
@@ -125,10 +126,10 @@ def add_row(table, work, k, row, pairs):
 
 @inner_kernel
 def weigh(offsets, work, k, pairs):
-    """Write ln W from the weights of pairs, and W, scaled, where floats hold it, else ln W again.
+    """Write ln W from the weights of pairs, and scaled W if it fits into floats, else ln W again.
 
-    Return the weight of all rows, their log marginal likelihood, and the log of the sum over all
-    trees of what was written, and whether that is W.
+    Return the weight of all rows, their log marginal likelihood, the log of the sum over all trees
+    by the written weights, and whether these are W.
     """
     total = 0.0
     if k > 0:
@@ -141,7 +142,7 @@ def weigh(offsets, work, k, pairs):
         a, log_column = work.concentration * work.shares[s], norm
         log_gamma = lgamma(a)
         for place in range(offsets[u], offsets[u + 1]):
-            if pairs[place, place] > 0.0:  # else the terms cancel
+            if pairs[place, place] > 0.0:  # otherwise the terms cancel
                 log_column += lgamma(pairs[place, place] + a) - log_gamma
         work.log_columns[s] = log_column
         value += log_column
@@ -170,7 +171,7 @@ def weigh(offsets, work, k, pairs):
 
 @inner_kernel
 def log_predictive(offsets, work, k, pairs, total, scored, row, fits):
-    """Return a row's log density times the sum over all trees, from W if it fits, else ln W."""
+    """Return a row's log density plus the log sum over trees, from W if it fits, else ln W."""
     value, per_row = 0.0, 1.0 / (total + work.concentration)
     for s in range(k):
         place = offsets[work.free[s]] + scored[row, work.free[s]]
@@ -191,7 +192,7 @@ def log_predictive(offsets, work, k, pairs, total, scored, row, fits):
 
 @inner_kernel
 def eliminate(graph, k, fits):
-    """Return the log of the sum over all trees of weights, or from their logs; uses them up."""
+    """Return the log of the sum over all trees, from weights or their logs; overwrites them."""
     value = 0.0
     for last in range(k - 1, 0, -1):
         if fits:

@@ -1,23 +1,23 @@
 """The moves on trees; those that keep all leaves are in `regrouping`.
 
-* `grow` splits a leaf, drawn uniformly among those that can be split; `prune` takes back a split
-  whose branches are all leaves, drawn uniformly among those.
-* `change` draws any inner node. Over leaves, it proposes any other split in its place. Higher up
-  it keeps the number of branches and everything below, each branch by rank, and is invalid unless
-  every split below still shares out exactly the levels that reach it.
-* `swap` draws an inner node other than the root. If it splits its parent's column once more, one of
-  its children and one of its siblings are exchanged; if all siblings make the same split, parent
-  and children trade places: the leaves stay as they are in both cases. Otherwise it exchanges its
-  split with its parent's, under the same condition as `change`.
-* `regroup`, only where splits may have three or more branches, either nests two or more branches
-  of an inner node, but not all, under a split of the same column of their own (ordered columns:
-  neighbors), or takes such a split back; each with probability one half. The leaves stay.
+* `grow` splits a leaf, drawn uniformly among those that can be split; `prune` removes a split whose
+  branches are all leaves, drawn uniformly among these.
+* `change` draws any inner node. Over leaves, it proposes any other split. Higher up it keeps the
+  number of branches and everything below, each branch by rank, and is invalid unless each split
+  below is still a partition of exactly the levels that reach it.
+* `swap` draws an inner node other than the root. If it splits its parent's column again, one of its
+  children and one of its siblings are exchanged; if all siblings make the same split, parent and
+  children change places. The leaves stay the same in both cases. Otherwise it exchanges its split
+  with its parent's, under the same condition as `change`.
+* `regroup`, only where splits may have three or more branches, either nests two or more branches of
+  an inner node, but not all, under a new split of the same column (ordered columns: adjacent
+  branches), or removes such a split; each with probability one half. The leaves stay the same.
 * `graft` draws any inner node and either puts a split above it, on a column not used below, one
-  branch of which keeps the subtree while the others are leaves, or takes the node's split away if
-  just one branch is inner and does not use its column; each with probability one half.
+  branch of which keeps the subtree while the others are leaves, or removes the node's split if
+  exactly one branch is inner and does not use its column; each with probability one half.
 
-Where a split sends every level its own way, a column has one split, nothing is regrouped, and
-`change` keeps the number of branches by taking a column with as many levels left.
+If each level has its own branch, a column has one split, there is no `regroup`, and `change` keeps
+the number of branches by choosing a column with as many remaining levels.
 
 Each returns the change of log density (nats) if it was accepted, and NaN if it was not.
 """
@@ -60,7 +60,7 @@ def grow(rng, table, model, work, beta):
 
 @inner_kernel
 def gain(table, model, work, node, j, b, which):
-    """Change of log density when a leaf, or an inner node over leaves made a leaf, is split so."""
+    """Change of log density by such a split of a leaf, or of an inner node over leaves."""
     proposals.measure_branches(table, work, node, j, b, which)
     count, log_volume = work.reals[node, at.COUNT], work.reals[node, at.LOG_VOLUME]
     own_width = 0.0
@@ -84,7 +84,7 @@ def gain(table, model, work, node, j, b, which):
         change += dependence.inside_gain(table, work, node, j, b, which)
     n_leaves, n_used = work.sizes[at.N_LEAVES], work.sizes[at.N_USED]
     inner = work.nodes[node, at.FEATURE]
-    if inner >= 0:  # seen as the leaf that it would be
+    if inner >= 0:  # regarded as a leaf
         n_leaves -= work.nodes[node, at.N_CHILDREN] - 1
         n_used -= work.uses[inner] == 1
     used_after = n_used + (work.uses[j] - (inner == j) == 0)
@@ -95,7 +95,7 @@ def gain(table, model, work, node, j, b, which):
 
 @inner_kernel
 def prune(rng, table, model, work, beta):
-    """Take back a split over leaves."""
+    """Remove a split over leaves."""
     sizes = work.sizes
     if sizes[at.TWIGS] == 0:
         return np.nan
@@ -118,7 +118,7 @@ def prune(rng, table, model, work, beta):
 
 @inner_kernel
 def change_twig(rng, table, model, work, beta, node):
-    """Put another split in the place of one over leaves."""
+    """Replace a split over leaves."""
     old_j, old_b = work.nodes[node, at.FEATURE], work.nodes[node, at.N_CHILDREN]
     j, b = proposals.draw_split(rng, table, model, work, node)
     trees.read_split(table, work, node)
@@ -137,7 +137,7 @@ def change_twig(rng, table, model, work, beta, node):
 
 @inner_kernel
 def change_above(rng, table, model, work, beta, node):
-    """Put another split in the place of one over inner nodes, which stay, each by its rank."""
+    """Replace a split over inner nodes, which stay, each by its rank."""
     nodes = work.nodes
     old_j, b = nodes[node, at.FEATURE], nodes[node, at.N_CHILDREN]
     most = b if model.by_levels else work.order.shape[0]
@@ -158,7 +158,7 @@ def change_above(rng, table, model, work, beta, node):
 
     densities.write_blocks(table, work, node, j, b, at.PROPOSED)
     child = nodes[node, at.FIRST]
-    for branch in range(b):  # every split below must still share out the levels that reach it
+    for branch in range(b):  # each split below must still partition the levels that reach it
         if j == old_j:
             if work.words[branch] != work.box[child, j] and trees.uses_below(work, child, j):
                 return np.nan
@@ -188,7 +188,7 @@ def change_above(rng, table, model, work, beta, node):
 
 @inner_kernel
 def exchange(rng, table, model, work, beta, parent, child):
-    """Exchange the splits of a parent and a child of as many branches, which is its own inverse."""
+    """Exchange the splits of a parent and a child with as many branches; its own inverse."""
     nodes = work.nodes
     b = nodes[parent, at.N_CHILDREN]
     if nodes[child, at.N_CHILDREN] != b:
@@ -214,7 +214,7 @@ def exchange(rng, table, model, work, beta, parent, child):
         block = work.box[other, f]
         work.box[other, g], work.box[grandchild, f] = work.box[grandchild, g], block
         other, grandchild = nodes[other, at.NEXT], nodes[grandchild, at.NEXT]
-    # the child's own block of f was read above before its box is derived anew from the parent's
+    # the child's own block of f was read above, before its box is updated from the parent's
     change = trees.replace_below(table, model, work, parent, size)
     if accept(rng, beta * change):
         trees.sync_below(work, parent)
@@ -260,7 +260,7 @@ def insert(rng, table, model, work, beta, node):
 
 @inner_kernel
 def remove(rng, table, model, work, beta, node):
-    """Take away a split with one inner branch, which gets all of its rows."""
+    """Remove a split with one inner branch, which gets all of its rows."""
     nodes, sizes = work.nodes, work.sizes
     j, b = nodes[node, at.FEATURE], nodes[node, at.N_CHILDREN]
     inside, n_inner_children, child = -1, 0, nodes[node, at.FIRST]
@@ -293,7 +293,7 @@ def remove(rng, table, model, work, beta, node):
 
 @inner_kernel
 def take_over(work, node, other):
-    """Give a node the split and the children of another."""
+    """Move the split and the children of another node to a node."""
     nodes = work.nodes
     nodes[node, at.FEATURE] = nodes[other, at.FEATURE]
     nodes[node, at.FIRST] = nodes[other, at.FIRST]
@@ -306,7 +306,7 @@ def take_over(work, node, other):
 
 @inner_kernel
 def shape_change(model, work, more_leaves, more_used):
-    """Change of `shape_value` with this many more leaves and columns."""
+    """Change of `shape_value` by this many additional leaves and columns."""
     n_leaves, n_used = work.sizes[at.N_LEAVES], work.sizes[at.N_USED]
     total = work.reals[0, at.COUNT]
     after = densities.shape_value(model, n_leaves + more_leaves, n_used + more_used, total)

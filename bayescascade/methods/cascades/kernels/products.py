@@ -23,10 +23,10 @@ def add_products(
 ) -> None:
     """Add the products of entries i of the left and j of the right to entries i + j + 1.
 
-    So numbers of leaves, counted from one, add up.
+    Entries are by numbers of leaves from one on, so these add up.
 
     left, right and out are mantissas (n,) float64, each with its powers (n,) int64; halves (D,)
-    float64: ``2**-d`` for d = 0 .. D - 1, beyond which a term is dropped.
+    float64: ``2**-d`` for d = 0 .. D - 1; smaller terms are dropped.
     """
     for k in range(1, out.shape[0]):
         first, end = max(0, k - right.shape[0]), min(left.shape[0], k)

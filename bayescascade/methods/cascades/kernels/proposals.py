@@ -1,11 +1,11 @@
-"""Proposing a split of a node, and the exact probability of having proposed it.
+"""Proposal of a split of a node, and its exact probability.
 
-Given only the node's levels and rows: the column ``j`` in proportion to
-``(1 - EPS) exp(score_j) / sum_k exp(score_k) + EPS / (columns left)``, then the number of branches
-from ``branch_log_weights``, then, with probability ``1 - EPS``, a cut of the levels in order of
-their density (of their own order, where ordered), otherwise any partition at random. Two-way cuts
-are drawn in proportion to the square root of their Bayes factor, others uniformly; ``score_j`` is
-the log of the sum of those two-way weights.
+It depends only on the node's levels and rows. The column ``j`` is drawn in proportion to ``(1 -
+EPS) exp(score_j) / sum_k exp(score_k) + EPS / (columns left)``, then the number of branches from
+``branch_log_weights``, then, with probability ``1 - EPS``, a cut of the levels in order of their
+density (of their own order, where ordered), otherwise any partition at random. Two-way cuts are
+drawn in proportion to the square root of their Bayes factor, others uniformly; ``score_j`` is the
+log of the sum of those two-way weights.
 """
 
 from math import exp, lgamma, log
@@ -18,7 +18,7 @@ from bayescascade.methods.cascades.kernels import densities, layout as at
 
 @inner_kernel
 def order_levels(table, work, node, j):
-    """Write and count a node's codes: by falling density, then code; ascending if ordered."""
+    """Write and count a node's codes: by decreasing density, then code; ascending if ordered."""
     histogram, order = work.histogram, work.order
     m = densities.levels_of(table.nominal[j], work.box[node, j], order)
     if table.nominal[j]:
@@ -70,7 +70,7 @@ def cut_scores(table, model, work, node, j, m):
 
 @inner_kernel
 def levels_score(table, model, work, node, j, m):
-    """Return half the log Bayes factor of sending each of the ordered levels its own way."""
+    """Return half the log Bayes factor of a branch for each of the ordered levels."""
     base, count, width = table.offsets[j], 0.0, 0.0
     score = lgamma(m * model.alpha) - m * densities.log_gamma(model, 0.0)
     for i in range(m):
@@ -91,7 +91,7 @@ def levels_score(table, model, work, node, j, m):
 
 @inner_kernel
 def prepare(table, model, work, node):
-    """Fill the node's histogram and split scores, unless they are there."""
+    """Fill the node's histogram and split scores, unless they exist."""
     nodes = work.nodes
     if nodes[node, at.READY] == at.SCORED:
         return
@@ -117,7 +117,7 @@ def prepare(table, model, work, node):
 
 @inner_kernel
 def fill_histogram(table, model, work, node):
-    """Count a node's rows; of two branches of whole weights the smaller: the other is the rest."""
+    """Count a node's rows; for two branches of integer weights only the smaller one's."""
     nodes = work.nodes
     if nodes[node, at.READY] >= at.COUNTED:
         return
@@ -156,7 +156,7 @@ def count_node(table, work, node):
 
 @inner_kernel
 def draw_feature(rng, table, work, node):
-    """Draw a column to split: informed by the data, or uniform among the splittable."""
+    """Draw a column to split: informed by the data, or uniformly among the splittable ones."""
     p = table.codes.shape[0]
     if rng.random() >= at.EPS:
         u = rng.random()
@@ -174,7 +174,7 @@ def draw_feature(rng, table, work, node):
 
 @inner_kernel
 def draw_uniform_feature(rng, table, work, node, fewest, most, n_open):
-    """Draw uniformly among the `n_open` columns that have from `fewest` to `most` levels left."""
+    """Draw uniformly among the `n_open` columns with `fewest` to `most` remaining levels."""
     index = np.int64(rng.random() * n_open)
     for j in range(table.codes.shape[0]):
         if fewest <= densities.block_size(table.nominal[j], work.box[node, j]) <= most:
@@ -186,7 +186,7 @@ def draw_uniform_feature(rng, table, work, node, fewest, most, n_open):
 
 @inner_kernel
 def draw_branches(rng, model, m):
-    """Draw into how many branches a split shares out m levels."""
+    """Draw the number of branches of a split of m levels."""
     if model.by_levels:
         return m
     most = min(m, model.max_proposed)
@@ -234,8 +234,8 @@ def draw_partition(rng, table, model, work, node, j, m, b):
                     branch += 1
                     cuts_left -= 1
     else:
-        # uniform over all partitions: walking the levels down, the last of i levels is a block of
-        # its own with probability S(i - 1, k - 1) / S(i, k)
+        # uniform over all partitions: from the last level down, the last of i levels is its own
+        # block with probability S(i - 1, k - 1) / S(i, k)
         k = b
         for i in range(m, 0, -1):
             alone = i == k or (
@@ -271,7 +271,7 @@ def number_branches(table, j, block, assign, b, seen):
 
 @inner_kernel
 def log_q_partition(table, model, work, node, j, m, b, which):
-    """Log probability that `draw_partition` makes of this partition; `work.order` as there."""
+    """Log probability that `draw_partition` draws this partition; `work.order` as there."""
     if model.by_levels:
         return 0.0
     order, assign = work.order, work.assign[which]
@@ -310,7 +310,7 @@ def log_q_split(table, model, work, node, j, b, which):
 
 @inner_kernel
 def draw_split(rng, table, model, work, node):
-    """Draw a split into `work.assign[PROPOSED]`; returns its column and number of branches."""
+    """Draw a split into `work.assign[PROPOSED]`; return its column and number of branches."""
     prepare(table, model, work, node)
     j = draw_feature(rng, table, work, node)
     m = order_levels(table, work, node, j)
@@ -334,7 +334,7 @@ def measure_branches(table, work, node, j, b, which):
 
 @inner_kernel
 def same_partition(table, work, node, j):
-    """Whether the split proposed for column `j` is the one in place."""
+    """Whether the proposed split of column `j` is the current one."""
     for code in range(table.n_levels[j]):
         inside = densities.in_block(table.nominal[j], work.box[node, j], code)
         if inside and work.assign[at.PROPOSED, code] != work.assign[at.IN_PLACE, code]:
@@ -344,5 +344,5 @@ def same_partition(table, work, node, j):
 
 @inner_kernel
 def log_choose(n, k):
-    """Return the log of n over k."""
+    """Return the log of the binomial coefficient, n over k."""
     return lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0)

@@ -1,8 +1,8 @@
-"""Moves that put the same leaves into another tree, as `moves` defines them.
+"""Moves that build another tree with the same leaves; `moves` defines them.
 
-No row changes its leaf, so only the products over splits change, and with the leaf model nothing
-does but for the generative prior. Each returns the change of log density (nats) if it was accepted,
-and NaN if it was not.
+No row changes its leaf, so only the products over splits change; with the leaf model, only the
+generative prior does. Each returns the change of log density (nats) if it was accepted, and NaN if
+it was not.
 """
 
 from math import log
@@ -37,7 +37,7 @@ def same_splits_below(work, parent):
 
 @inner_kernel
 def transpose(rng, table, model, work, beta, parent):
-    """Split first on what all children split on, then on the parent's column: the same leaves."""
+    """Split first on the children's column, then on the parent's column, with the same leaves."""
     nodes, reals = work.nodes, work.reals
     f, b = nodes[parent, at.FEATURE], nodes[parent, at.N_CHILDREN]
     first = nodes[parent, at.FIRST]
@@ -72,7 +72,7 @@ def transpose(rng, table, model, work, beta, parent):
     if not accept(rng, beta * change + log_q_ratio):
         return np.nan
 
-    for k in range(c):  # a new middle node for each block of g, linked behind the old ones
+    for k in range(c):  # a new middle node for each block of g, linked after the old ones
         middle = trees.new_node(work, parent)
         nodes[middle, at.FEATURE], work.subtree[k] = f, middle
     child = nodes[parent, at.FIRST]
@@ -103,7 +103,7 @@ def transpose(rng, table, model, work, beta, parent):
 
 @inner_kernel
 def place_transposed(table, model, work, parent):
-    """Derive new middle nodes from the subtrees below them, whose rows only move as a whole."""
+    """Derive new middle nodes from the subtrees below them; these move with all of their rows."""
     nodes, reals = work.nodes, work.reals
     g = nodes[parent, at.FEATURE]
     own_width = densities.block_width(table, g, work.box[parent, g])
@@ -131,11 +131,11 @@ def place_transposed(table, model, work, parent):
 
 @inner_kernel
 def rotate(rng, table, model, work, beta, parent, child):
-    """Exchange a sibling and a child of a node that splits its parent's column; leaves stay."""
+    """Exchange a sibling and a child of a node that splits its parent's column."""
     nodes, reals = work.nodes, work.reals
     j = nodes[parent, at.FEATURE]
     sibling = nth_child(work, parent, np.int64(rng.random() * (nodes[parent, at.N_CHILDREN] - 1)))
-    if sibling == child:  # the last of the siblings stands in for the node itself
+    if sibling == child:  # the last of the siblings replaces the node itself
         sibling = nth_child(work, parent, nodes[parent, at.N_CHILDREN] - 1)
     grandchild = nth_child(work, child, np.int64(rng.random() * nodes[child, at.N_CHILDREN]))
     block = exchanged_block(table, work, j, child, grandchild, sibling)
@@ -191,7 +191,7 @@ def exchanged_block(table, work, j, child, leaving, entering):
 
 @inner_kernel
 def gather_counts(work, node, leaving, entering, changed, count):
-    """Write the weights of a node's branches after an exchange, one of them having changed too."""
+    """Write the weights of a node's branches after an exchange; one of them has changed, too."""
     child = work.nodes[node, at.FIRST]
     for branch in range(work.nodes[node, at.N_CHILDREN]):
         weight = work.reals[entering if child == leaving else child, at.COUNT]
@@ -201,7 +201,7 @@ def gather_counts(work, node, leaving, entering, changed, count):
 
 @inner_kernel
 def lay_rows(work, parent, child):
-    """Lay a node's rows out by its branches, and those of one child, new or changed, by its own."""
+    """Order a node's rows by its branches, and those of a new or changed child by its own."""
     nodes = work.nodes
     trees.save_rows(work, parent)
     start, below = nodes[parent, at.START], nodes[parent, at.FIRST]
@@ -220,7 +220,7 @@ def lay_rows(work, parent, child):
 
 @inner_kernel
 def nest(rng, table, model, work, beta, parent):
-    """Put some of a node's branches, not all, under a split of the same column of their own."""
+    """Put some of a node's branches, not all, under a new split of the same column."""
     nodes, reals = work.nodes, work.reals
     j, b = nodes[parent, at.FEATURE], nodes[parent, at.N_CHILDREN]
     if b < 3:
@@ -276,7 +276,7 @@ def nest(rng, table, model, work, beta, parent):
 
 @inner_kernel
 def flatten(rng, table, model, work, beta, parent, child):
-    """Give the branches of a node that splits its parent's column once more to the parent."""
+    """Move the branches of a node that splits its parent's column again to the parent."""
     nodes, reals = work.nodes, work.reals
     j = nodes[parent, at.FEATURE]
     b = nodes[parent, at.N_CHILDREN] - 1 + nodes[child, at.N_CHILDREN]
@@ -315,15 +315,15 @@ def flatten(rng, table, model, work, beta, parent, child):
 
 @inner_kernel
 def log_groups(is_nominal, b):
-    """Log of how many groups of two or more of `b` branches, not all, can be nested."""
+    """Log number of groups of two or more of `b` branches, not all, that can be nested."""
     if is_nominal:
         return log(2.0**b - b - 2.0)
-    return log(b * (b - 1) / 2.0 - 1.0)  # runs of neighbors
+    return log(b * (b - 1) / 2.0 - 1.0)  # runs of adjacent branches
 
 
 @inner_kernel
 def draw_group(rng, is_nominal, b, chosen):
-    """Draw such a group uniformly into chosen[:b] (0 or 1); returns its size."""
+    """Draw such a group uniformly into chosen[:b] (0 or 1); return its size."""
     while True:
         size = 0
         if is_nominal:
@@ -350,7 +350,7 @@ def nth_child(work, node, n):
 
 @inner_kernel
 def exchange_links(work, one_parent, one, other_parent, other):
-    """Let two nodes take each other's place among the children of their parents."""
+    """Exchange the places of two nodes among the children of their parents."""
     replace_link(work, one_parent, one, other)
     replace_link(work, other_parent, other, one)
     after_one, after_other = work.nodes[one, at.NEXT], work.nodes[other, at.NEXT]
@@ -360,7 +360,7 @@ def exchange_links(work, one_parent, one, other_parent, other):
 
 @inner_kernel
 def replace_link(work, parent, old, new):
-    """Let whatever points to a child from its parent or sibling before point to another node."""
+    """Redirect the link to a child, from its parent or previous sibling, to another node."""
     if work.nodes[parent, at.FIRST] == old:
         work.nodes[parent, at.FIRST] = new
         return
@@ -372,7 +372,7 @@ def replace_link(work, parent, old, new):
 
 @inner_kernel
 def sort_children(table, work, node, j):
-    """Link a node's children anew in the order of their blocks' lowest codes."""
+    """Relink a node's children in the order of their blocks' lowest codes."""
     size, child = 0, work.nodes[node, at.FIRST]
     while child >= 0:
         k = size
@@ -390,7 +390,7 @@ def sort_children(table, work, node, j):
 
 @inner_kernel
 def move_rows(work, node, start):
-    """Move a subtree's rows, saved before by `save_rows`, to `start`; returns where they end."""
+    """Move a subtree's rows, saved by `save_rows`, to `start`; return their end."""
     nodes = work.nodes
     shift = start - nodes[node, at.START]
     for i in range(nodes[node, at.START], nodes[node, at.END]):
@@ -403,7 +403,7 @@ def move_rows(work, node, start):
 
 @inner_kernel
 def lowest_code(table, work, node, j):
-    """Return the lowest code of column `j` that is left at a node."""
+    """Return the lowest remaining code of column `j` at a node."""
     block = work.box[node, j]
     if not table.nominal[j]:
         return np.int64(block & np.uint64(0xFFFFFFFF))

@@ -1,4 +1,4 @@
-"""A block of Metropolis-Hastings steps on a tree, the weights of its levels, densities of rows."""
+"""Metropolis-Hastings steps on a tree, weights of levels at its nodes, and densities of rows."""
 
 from math import exp, log
 
@@ -39,12 +39,12 @@ def sweep(
     summary: at.Array,
     best_tree: FlatTree,
 ) -> int:
-    """Run steps on ``exp(beta * log density)`` from the tree in the work space; return how many.
+    """Run steps on ``exp(beta * log density)`` from the work space's tree; return their number.
 
-    They are fewer only when the work space is nearly full: it has room for `capacity` nodes. The
-    tree may be left there by other steps if weights are whole. move_cdf (6,) float64: cumulative
-    probabilities of MOVES; proposed, accepted (6,) int64: counts, added to; summary (3,) float64:
-    log density reached, that of the best tree, and its nodes. That tree is left in `best_tree`.
+    There are fewer only if the work space, with room for `capacity` nodes, is nearly full. The tree
+    may be from other steps if weights are integers. move_cdf (6,) float64: cumulative probabilities
+    of MOVES; proposed, accepted (6,) int64: counts, increased; summary (3,) float64: last log
+    density, that of the best tree, and its nodes. The best tree is written to `best_tree`.
     """
     nodes, sizes = work.nodes, work.sizes
     trees.refresh(table, model, work)
@@ -52,7 +52,7 @@ def sweep(
     best_size = trees.export(work, best_tree)
     best = trees.log_density(model, work)
     current, done = best, 0
-    # a step may take as many nodes as a split proposed has branches, or half of those in use
+    # a step may take as many nodes as a proposed split has branches, or half of those in use
     while done < n_steps and 3 * (sizes[at.FREE] - n_beyond) > capacity + 2 * model.max_proposed:
         u = rng.random()
         gain = np.nan
@@ -104,7 +104,7 @@ def sweep(
         if not np.isnan(gain):
             accepted[move] += 1
             current += gain
-            if current > best + 1e-8:  # more than rounding, which is then removed
+            if current > best + 1e-8:  # more than rounding; its error is then removed
                 current = trees.log_density(model, work)
                 if current > best:
                     best = current
@@ -142,12 +142,12 @@ def score_rows(
     codes (p, n) int32, -1 where missing; nominal (p,) bool; feature, first, following (m,) int64:
     the tree's columns, first children and next siblings, -1 for none; block (m,) uint64;
     box_width (m, p) float64: total width of each column's levels at a node; stack (m + 1,) int64:
-    scratch; out (n,) float64. A row that no leaf holds gets minus infinity.
+    scratch; out (n,) float64. A row outside all leaves gets minus infinity.
 
     Uniform leaves: log_weight (m,) float64 has their log densities, log_level no rows. Independent
-    ones: log_weight has their log probabilities, log_level (n_leaves, L) float64 the log densities
-    inside, by column, of every level; leaf (m,) int64 is a node's row in it, offset (p,) int64 a
-    column's first level.
+    leaves: log_weight has their log probabilities, log_level (n_leaves, L) float64 the log
+    densities of all levels inside, by column; leaf (m,) int64 is a node's row in it, offset (p,)
+    int64 a column's first level.
     """
     p, n_rows = codes.shape
     is_uniform = log_level.shape[0] == 0

@@ -1,6 +1,7 @@
-"""A tree in the work space: loading it, exporting it, and changing its nodes one by one or many.
+"""A tree in the work space: loading, exporting, and changes of one or many nodes.
 
-What many changes is tried: a subtree is saved, changed and derived anew, and restored if need be.
+A change of many nodes is a trial: a subtree is saved, changed and recomputed, and restored if
+necessary.
 """
 
 from math import log
@@ -42,7 +43,7 @@ def load(
         work.rows[row] = row
     for node in range(nodes.shape[0] - 1, n_nodes - 1, -1):
         enlist(work, at.FREE, node)
-    last = work.subtree  # the child linked last
+    last = work.subtree  # the last linked child
     for node in range(n_nodes):
         last[node], nodes[node, at.FEATURE] = -1, feature[node]
         nodes[node, at.N_CHILDREN], nodes[node, at.READY] = 0, 0
@@ -57,7 +58,7 @@ def load(
             last[above] = node
     nodes[0, at.START], nodes[0, at.END], nodes[0, at.N_SPLITTABLE] = 0, n_rows, 0
     work.reals[0, at.COUNT] = 0.0
-    for row in range(n_rows):  # in order, as NumPy's own sum is not
+    for row in range(n_rows):  # in order, unlike NumPy's sum
         work.reals[0, at.COUNT] += table.weights[row]
     work.reals[0, at.LOG_VOLUME] = 0.0
     for j in range(table.codes.shape[0]):
@@ -75,10 +76,10 @@ def load(
 
 @inner_kernel
 def refresh(table, model, work):
-    """Make a tree that steps have changed what `load` would make of it, but for nodes' numbers.
+    """Make a changed tree equal to the result of `load`, except for nodes' numbers.
 
-    Lists are ordered anew, and what depends on the way there in its last bits is derived again.
-    Sums of weights have to be exact, so weights whole.
+    Lists are sorted again, and values whose last bits depend on previous steps are recomputed. Sums
+    of weights must be exact, so weights must be integers.
     """
     nodes, reals = work.nodes, work.reals
     for which in range(at.FREE):
@@ -108,9 +109,9 @@ def refresh(table, model, work):
 
 @kernel
 def export(work: Workspace, tree: FlatTree) -> int:
-    """Write the tree in canonical order, as in `Tree`; returns its number of nodes."""
+    """Write the tree in canonical order, as in `Tree`; return its number of nodes."""
     nodes = work.nodes
-    written = work.saved_nodes[:, 0]  # where each node was written
+    written = work.saved_nodes[:, 0]  # the new number of each node
     tree.feature[0], tree.parent[0], tree.block[0] = nodes[0, at.FEATURE], -1, np.uint64(0)
     written[0] = 0
     size = 1
@@ -150,7 +151,7 @@ def new_node(work, parent):
 
 @inner_kernel
 def free_node(work, node):
-    """Give a node back."""
+    """Return a node to the unused ones."""
     for which in range(at.FREE):
         if work.places[which, node] >= 0:
             strike(work, which, node)
@@ -159,7 +160,7 @@ def free_node(work, node):
 
 @inner_kernel
 def free_all(work, child):
-    """Give a node and the siblings behind it back."""
+    """Return a node and the siblings after it to the unused ones."""
     while child >= 0:
         following = work.nodes[child, at.NEXT]
         free_node(work, child)
@@ -168,7 +169,7 @@ def free_all(work, child):
 
 @inner_kernel
 def sync_lists(work, node):
-    """Put the node into the lists that it belongs to, and out of the others."""
+    """Add the node to its lists, and remove it from the others."""
     inner = work.nodes[node, at.FEATURE] >= 0
     for which in range(at.FREE):
         wanted = inner
@@ -185,14 +186,14 @@ def sync_lists(work, node):
 
 @inner_kernel
 def sync_below(work, node):
-    """List the nodes of a subtree where they belong."""
+    """Add the nodes of a subtree to their lists."""
     for i in range(collect(work, node)):
         sync_lists(work, work.subtree[i])
 
 
 @inner_kernel
 def is_twig(work, node):
-    """Return whether a node is a split above leaves alone."""
+    """Return whether a node is inner and all its children are leaves."""
     child = work.nodes[node, at.FIRST]
     if child < 0:
         return False
@@ -205,7 +206,7 @@ def is_twig(work, node):
 
 @inner_kernel
 def count_use(work, j, change):
-    """Count a split on column `j` more or less, and the columns in use with it."""
+    """Add to the number of splits on column `j`, and update the number of used columns."""
     before = np.int64(work.uses[j] > 0)
     work.uses[j] += change
     work.sizes[at.N_USED] += np.int64(work.uses[j] > 0) - before
@@ -213,7 +214,7 @@ def count_use(work, j, change):
 
 @inner_kernel
 def link_child(work, node, child, previous):
-    """Append a child behind the sibling `previous`, or as the first (-1)."""
+    """Append a child after the sibling `previous`, or as the first (-1)."""
     if previous < 0:
         work.nodes[node, at.FIRST] = child
     else:
@@ -224,7 +225,7 @@ def link_child(work, node, child, previous):
 
 @inner_kernel
 def make_inner(table, model, work, node, j, b):
-    """Turn a leaf into an inner node by the split proposed."""
+    """Turn a leaf into an inner node by the proposed split."""
     densities.write_blocks(table, work, node, j, b, at.PROPOSED)
     work.nodes[node, at.FEATURE] = j
     count_use(work, j, 1)
@@ -282,7 +283,7 @@ def place_children(table, model, work, node):
 
 @inner_kernel
 def read_split(table, work, node):
-    """Write the split in place at an inner node into `work.assign[IN_PLACE]`."""
+    """Write the current split of an inner node into `work.assign[IN_PLACE]`."""
     j, child = work.nodes[node, at.FEATURE], work.nodes[node, at.FIRST]
     for branch in range(work.nodes[node, at.N_CHILDREN]):
         for i in range(densities.levels_of(table.nominal[j], work.box[child, j], work.order)):
@@ -298,7 +299,7 @@ def partition_rows(table, work, node, b):
     codes = table.codes[work.nodes[node, at.FEATURE]]
     if b == 2:
         low, high, count, rest = start, 0, 0.0, 0.0
-        for i in range(start, end):  # without a branch that the processor could mispredict
+        for i in range(start, end):  # without branches, to avoid mispredictions
             row = work.rows[i]
             side, weight = assign[codes[row]], table.weights[row]
             work.rows[low], work.spare[0, high] = row, row
@@ -356,7 +357,7 @@ def set_log_volume(table, work, node, j, own_width):
 
 @inner_kernel
 def set_leaf_value(table, model, work, node):
-    """Set what a leaf contributes, of which all else is known."""
+    """Set the contribution of a leaf; its other values are known."""
     count, log_volume = work.reals[node, at.COUNT], work.reals[node, at.LOG_VOLUME]
     value = densities.leaf_value(model, count, log_volume, work.nodes[node, at.N_SPLITTABLE])
     if model.independent:
@@ -368,7 +369,7 @@ def set_leaf_value(table, model, work, node):
 
 @inner_kernel
 def collect(work, node):
-    """Write the subtree's nodes into `work.subtree`, parents first; returns how many."""
+    """Write the subtree's nodes into `work.subtree`, parents first; return their number."""
     work.subtree[0] = node
     size, i = 1, 0
     while i < size:
@@ -404,7 +405,7 @@ def uses_below(work, node, j):
 
 @inner_kernel
 def save(work, node):
-    """Keep a copy of a subtree and of its rows; returns the number of its nodes."""
+    """Keep a copy of a subtree and of its rows; return the number of its nodes."""
     size = collect(work, node)
     for i in range(size):
         node = work.subtree[i]
@@ -438,7 +439,7 @@ def restore(work, size):
 
 @inner_kernel
 def replace_below(table, model, work, top, saved_size):
-    """Derive a changed subtree, kept by `save`, from its top's rows; return the change in value."""
+    """Recompute a changed subtree, kept by `save`, from its rows; return the change in value."""
     size = collect(work, top)
     for i in range(size):
         if work.nodes[work.subtree[i], at.FEATURE] >= 0:

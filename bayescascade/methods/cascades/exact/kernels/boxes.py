@@ -1,4 +1,4 @@
-"""The recursion over boxes, line by line: rows in each, then the sum over all trees of each."""
+"""The recursion over boxes, line by line: counts of rows, then sums over all trees below."""
 
 from bayescascade.base.jit import inner_kernel, kernel
 from bayescascade.methods.cascades.exact.kernels.layout import (
@@ -29,7 +29,7 @@ from bayescascade.methods.cascades.exact.kernels.terms import (
 
 @inner_kernel
 def first_line(lattice, index, is_open, work, n_fixed):
-    """Go to the first line of the open boxes that have entries, with the first digits given."""
+    """Go to the first line of open boxes that have entries, with the given first digits."""
     work.cost[0] = 0
     for j in range(n_fixed):
         whole = lattice.starts[j + 1] - lattice.starts[j] - 1
@@ -39,7 +39,7 @@ def first_line(lattice, index, is_open, work, n_fixed):
 
 @inner_kernel
 def enter_box(lattice, index, work):
-    """Go to the line of the box of `work.digits`, all columns' included."""
+    """Go to the line of the box of `work.digits`, with all columns."""
     work.cost[0] = 0
     for j in range(work.digits.shape[0] - 1):
         whole = lattice.starts[j + 1] - lattice.starts[j] - 1
@@ -48,7 +48,7 @@ def enter_box(lattice, index, work):
 
 @inner_kernel
 def next_line(lattice, index, is_open, work, n_fixed):
-    """Go to the next line with the same first digits; False behind the last."""
+    """Go to the next line with the same first digits; False after the last."""
     for back in range(work.digits.shape[0] - 1 - n_fixed):
         j = work.digits.shape[0] - 2 - back
         start, whole = lattice.starts[j], lattice.starts[j + 1] - lattice.starts[j] - 1
@@ -65,7 +65,7 @@ def next_line(lattice, index, is_open, work, n_fixed):
 
 @inner_kernel
 def _lowest_from(lattice, index, is_open, work, column):
-    """Give the outer columns from `column` on the smallest digits that lead to entries."""
+    """Set the outer columns from `column` on to the smallest digits that have entries."""
     last = work.digits.shape[0] - 1
     for j in range(column, last):
         start, whole = lattice.starts[j], lattice.starts[j + 1] - lattice.starts[j] - 1
@@ -85,7 +85,7 @@ def _raised(lattice, index, cost, j, is_narrowed):
 
 @inner_kernel
 def find_line(index, work, base, stride):
-    """Write to the last place of base and stride where the line's own entries are."""
+    """Write the position of the line's own entries to the last place of base and stride."""
     last = work.digits.shape[0] - 1
     stride[last], base[last] = index.step[last, work.cost[last]], 0
     for j in range(last):
@@ -105,7 +105,7 @@ def find_shape(lattice, index, work):
 
 @inner_kernel
 def find_children(lattice, index, work, base, stride, step):
-    """Write where the line's entries are, for its boxes and for those narrower in one column.
+    """Write the positions of entries for the line's boxes, and for those narrower in one column.
 
     With block x of column j, and digit y of the last column, a child's entries start at
     ``base[j] + x * stride[j] + y * step[j]``.
@@ -123,7 +123,7 @@ def find_children(lattice, index, work, base, stride, step):
         if lattice.costs[j] == 0 or work.digits[j] < whole:
             base[j] = before + behind
             step[j] = own_step
-        else:  # a child costs more, and so do the columns behind it
+        else:  # a child costs more, which moves the later columns
             base[j] = before
             cost = _raised(lattice, index, work.cost[j], j, True)
             for i in range(j + 1, last):
@@ -144,7 +144,7 @@ def count_rows(
     subsets: Array,
     counts: Array,
 ) -> None:
-    """Add rows (N, p) to boxes of one level of some columns, subsets (S, p), and all of others."""
+    """Add rows (N, p) to boxes with single levels of some columns, subsets (S, p)."""
     for s in range(subsets.shape[0]):
         for row in range(row_codes.shape[0]):
             at, cost = 0, 0
@@ -169,7 +169,7 @@ def count_boxes(
     is_first: bool,
     n_lines: int,
 ) -> bool:
-    """Count the rows of the boxes of some lines from two parts of each; return if some are left."""
+    """Count the rows in the boxes of some lines by two parts of each; return if lines are left."""
     if is_first:
         first_line(lattice, index, is_open, work, n_fixed)
     last = work.digits.shape[0] - 1
@@ -194,7 +194,7 @@ def count_boxes(
 
 @inner_kernel
 def _has_children(lattice, index, work, j, kept, block):
-    """Whether the boxes that keep less of column j have entries."""
+    """Whether the boxes with fewer levels of column j have entries."""
     last = work.digits.shape[0] - 1
     if lattice.sizes[lattice.starts[j] + kept] < 2:
         return False
@@ -208,7 +208,7 @@ def _has_children(lattice, index, work, j, kept, block):
 
 @inner_kernel
 def _shared_out(lattice, counts, j, kept, base, stride):
-    """Sum the counts of boxes that share out a block of column j."""
+    """Sum the counts of the boxes that partition a block of column j."""
     if lattice.by_levels:
         total = 0.0
         for level in range(lattice.level_start[j], lattice.level_start[j + 1]):
@@ -238,7 +238,7 @@ def evaluate_boxes(
     """Evaluate the open boxes of some lines, in order; return whether lines are left.
 
     A box's entries are the sum (or largest) over all trees below it, see `TermArrays.shift`. Boxes
-    without rows are copied from those of their shape if `shapes` has any.
+    without rows are copied from their shapes, if there are `shapes`.
     """
     if is_first:
         first_line(lattice, index, is_open, work, n_fixed)
@@ -289,14 +289,14 @@ def evaluate_boxes(
 
 @inner_kernel
 def is_grouped(lattice, terms, j):
-    """Whether a column's levels can be split into more than two blocks of several levels."""
+    """Whether a column can be split into more than two blocks, other than by levels."""
     n_levels = lattice.level_start[j + 1] - lattice.level_start[j]
     return terms.most > 2 and n_levels > 2 and lattice.splits[j] and not lattice.by_levels
 
 
 @inner_kernel
 def _evaluate_one(lattice, terms, values, work, count, own, maximize):
-    """Write the one entry of the box of `work.digits`, a leaf so far, to values[own]."""
+    """Write the only entry of the box of `work.digits`, so far a leaf, to values[own]."""
     last = work.digits.shape[0] - 1
     digit, widest = work.digits[last], 0
     for j in range(last + 1):
@@ -330,7 +330,7 @@ def _evaluate_one(lattice, terms, values, work, count, own, maximize):
 
 @inner_kernel
 def _evaluate_many(lattice, terms, values, work, count, own, limit, maximize):
-    """Write the entries of the box of `work.digits`, a leaf so far, from values[own] on."""
+    """Write the entries of the box of `work.digits`, so far a leaf, from values[own] on."""
     last = work.digits.shape[0] - 1
     digit = work.digits[last]
     for k in range(1, limit):
@@ -358,7 +358,7 @@ def add_column(lattice, terms, values, work, j, base, limit, maximize):
         level_products(lattice, terms, values, work, j, base, work.stride[j], limit, maximize)
         fewest, most, block = size, size, 0
     elif j == work.digits.shape[0] - 1 and is_grouped(lattice, terms, j):
-        region = 0  # where they are since the line came to this block
+        region = 0  # computed when the line reached this block
     else:
         all_sums(
             lattice, terms, values, work, j, block, base, work.stride[j], limit, maximize, region

@@ -1,10 +1,10 @@
-"""Choosing how trees go on in a box: in proportion to what is behind each choice, or the best.
+"""Choices of a leaf or a split in a box: in proportion to the trees of each choice, or the best.
 
-What is behind a choice is a share of the box's own entry, and the shares of all choices sum to one.
-To draw, they are gone through until their sum passes a uniform number. To find the best, all are
-gone through, and the largest is taken: no share is compared with what the entry says that it must
-be, for if the two were rounded differently, none might pass. Of choices that are as good but for
-rounding, the first is taken, whose share is at least 1 / `_BETTER` of the largest.
+The trees of a choice have a share of the box's own entry, and the shares of all choices sum to one.
+To draw, a loop adds shares until their sum exceeds a uniform number. To find the best, a loop over
+all choices takes the largest share. It is not compared with the entry, because different rounding
+could then exclude all choices. Among choices that are equal up to rounding, the first is taken; its
+share is at least 1 / `_BETTER` of the largest.
 """
 
 import numpy as np
@@ -29,8 +29,8 @@ from bayescascade.methods.cascades.exact.kernels.layout import (
 from bayescascade.methods.cascades.exact.kernels.sums import all_sums, level_products, row_of
 from bayescascade.methods.cascades.exact.kernels.terms import ZERO, share, write_factors, write_leaf
 
-_BETTER = 1.0 + 2.0**-45  # times as good is better: more than rounding does to a share
-_ALL = np.inf  # which no sum of shares passes
+_BETTER = 1.0 + 2.0**-45  # factor that counts as better: more than the rounding of a share
+_ALL = np.inf  # no sum of shares exceeds this
 _BLOCK, _ENTRY = 0, 1  # rows of `parts`
 
 
@@ -51,11 +51,11 @@ def choose_splits(
     n_branches: Array,
     parts: Array,
 ) -> None:
-    """Choose how to go on in some boxes.
+    """Choose a leaf or a split in some boxes.
 
-    digits (n, p) int64: the boxes, equal ones one after the other; entries (n,) int64: what the
-    subtrees must come to, see `TermArrays.shift`. Written: columns (n,) int64: the column split, -1
-    for a leaf; n_branches (n,) int64; parts (n, 2, most) int64: block and entry of every branch, by
+    digits (n, p) int64: the boxes, equal ones in sequence; entries (n,) int64: the entries of the
+    subtrees, see `TermArrays.shift`. Written: columns (n,) int64: the column of the split, -1 for a
+    leaf; n_branches (n,) int64; parts (n, 2, most) int64: block and entry of every branch, by
     lowest level.
     """
     last = work.digits.shape[0] - 1
@@ -83,7 +83,7 @@ def choose_splits(
             if terms.shift == UNION and not entry >> j & 1:
                 continue
             size = lattice.sizes[lattice.starts[j] + work.digits[j]]
-            # the branches of a split of column j come to the entry with or without using it again
+            # with UNION, the branches of a split of column j may or may not use it again
             for again in range(2 if terms.shift == UNION else 1):
                 below = entry ^ (again << j)
                 if size == 2 or not lattice.by_levels:
@@ -124,7 +124,7 @@ def _is_in(work, digits, node):
 
 @inner_kernel
 def _scan_pairs(lattice, terms, values, work, j, below, mantissa, exponent, target, done, maximize):
-    """Go through a column's splits in two; return the sum or largest, pair and entries, or -1."""
+    """Scan a column's two-way splits; return the sum or largest, and pair and entries, or -1."""
     pair, i, k = -1, -1, -1
     block = lattice.starts[j] + work.digits[j]
     base = work.base[j] + work.digits[work.digits.shape[0] - 1] * work.step[j]
@@ -144,7 +144,7 @@ def _scan_pairs(lattice, terms, values, work, j, below, mantissa, exponent, targ
 
 @inner_kernel
 def _scan_sums(lattice, terms, work, j, below, mantissa, exponent, target, done, maximize):
-    """Go through the numbers of branches above two; return what `_scan_pairs` does, 0 for none."""
+    """Scan the numbers of branches above two; return the sum or largest, and the number, or 0."""
     chosen = 0
     size = lattice.sizes[lattice.starts[j] + work.digits[j]]
     block, region = place(lattice, terms, work, j)
@@ -165,7 +165,7 @@ def _scan_sums(lattice, terms, work, j, below, mantissa, exponent, target, done,
 
 @inner_kernel
 def _prepare(lattice, index, terms, counts_index, counts, work):
-    """Find the entries around the box of `work.digits`, its worth as a leaf, and of splits."""
+    """Find the entries around the box of `work.digits`, its value as a leaf, and split factors."""
     last = work.digits.shape[0] - 1
     enter_box(lattice, index, work)
     find_children(lattice, index, work, work.base, work.stride, work.step)
@@ -197,7 +197,7 @@ def place(lattice, terms, work, j):
 
 @inner_kernel
 def fill(lattice, terms, values, work, j, limit, maximize, has_line):
-    """Write the sums over the splits of a column; return whether the last column's are there."""
+    """Write the sums over the splits of a column; return whether those of the last exist."""
     last = work.digits.shape[0] - 1
     base = work.base[j] + work.digits[last] * work.step[j]
     if lattice.by_levels:
@@ -214,7 +214,7 @@ def fill(lattice, terms, values, work, j, limit, maximize, has_line):
 
 @inner_kernel
 def _choose_parts(rng, lattice, terms, values, work, j, n_parts, entry, maximize, node, parts):
-    """Choose blocks and entries of the branches, one by one."""
+    """Choose blocks and entries of the branches one by one."""
     last = work.digits.shape[0] - 1
     base, stride = work.base[j] + work.digits[last] * work.step[j], work.stride[j]
     block, region = place(lattice, terms, work, j)
@@ -267,7 +267,7 @@ def _scan(
     shift, b, entry, left, left_exponent, i0, right, right_exponent, k0,
     mantissa, exponent, target, done, maximize,
 ):  # fmt: skip
-    """Go through entries of the first of b blocks and of the rest, as `_scan_pairs` does."""
+    """Scan entries of the first of b blocks and of the rest, as in `_scan_pairs`."""
     chosen_i, chosen_k = -1, -1
     n = entry + 1 if shift == UNION else entry - shift * (b - 1) + 1
     for i in range(n):
@@ -304,7 +304,7 @@ def sum_columns(
     work: Workspace,
     out: Scaled,
 ) -> None:
-    """Write what the box of ``work.digits`` is worth as a leaf, then by splits of each column."""
+    """Write the value of the box of ``work.digits`` as a leaf, then by splits of each column."""
     _prepare(lattice, index, terms, counts_index, counts, work)
     last = work.digits.shape[0] - 1
     limit = n_entries(lattice, index, work)

@@ -1,15 +1,15 @@
 """Logarithms with twice a float's digits: the sum of two floats, high + low.
 
-The log density of 1e12 rows is some 1e13 nats, and that of trees from which to choose differs by
-single nats: in floats a hundredth would be left to chance. Sums and products follow Dekker (1971).
+The log density of 1e12 rows is about 1e13 nats, and trees differ by single nats. Sums of floats
+would have errors of hundredths. Sums and products follow Dekker (1971).
 
 **Rounding**, with u = 2**-53, of high and low that do not overlap:
 
 * `plus` and `times` are off by at most 4 u**2 times the sizes of what is added or multiplied;
-* `log_of` is off by 1e-27 and 8 u**2 times the logarithm: of the series, what is left to one float
-  is below 2.2e-12, and what is cut off below 1e-33;
-* `log_gamma` is off by 4e-18, 1e-27 x and 32 u**2 ``x ln x``: from 20 on, Stirling's series is cut
-  off where its next term is 2e-23, and its first term, at most 1/240, has the digits of one float.
+* `log_of` is off by 1e-27 plus 8 u**2 times the logarithm: in the series, the part in a single
+  float is below 2.2e-12, and the omitted part below 1e-33;
+* `log_gamma` is off by 4e-18, 1e-27 x and 32 u**2 ``x ln x``: from 20 on, Stirling's series ends
+  before a term of 2e-23, and its first term, at most 1/240, has the digits of one float.
 """
 
 from decimal import Decimal, localcontext
@@ -23,8 +23,8 @@ LN_2, LN_2_LOW = 0.6931471805599453, 2.3190468138462996e-17
 _HALF_LN_2_PI, _HALF_LN_2_PI_LOW = 0.9189385332046728, -3.8782941580672414e-17
 _THIRD, _THIRD_LOW = 0.3333333333333333, 1.850371707708594e-17
 _SPLITTER = 2.0**27 + 1.0
-_LARGE = 20.0  # from where on Stirling's series is used
-_PARTS, _FIRST = 64, 45  # of the numbers from 0.7 to 1.42, of which logarithms are listed
+_LARGE = 20.0  # from here on, Stirling's series is used
+_PARTS, _FIRST = 64, 45  # multiples of 1/64 from 45/64 on, with logarithms in a table
 
 
 def _listed_logs() -> tuple[np.ndarray, np.ndarray]:
@@ -75,7 +75,7 @@ def _joined(high, low):
 
 @inner_kernel
 def _halves(number):
-    """Return two floats of half the digits."""
+    """Return two floats with half of the digits each."""
     large = _SPLITTER * number
     high = large - (large - number)
     return high, number - high
@@ -113,7 +113,7 @@ def log_of(high, low):
 @remembered
 @inner_kernel
 def log_gamma(high, low):
-    """Return lnG of a number > 0: by Stirling's series, of small ones that of one from 20 on."""
+    """Return lnG of a number > 0 by Stirling's series, for small ones by recurrence from 20 on."""
     product, product_low = 1.0, 0.0
     while high < _LARGE:
         product, product_low = times(product, product_low, high, low)
@@ -131,7 +131,7 @@ def log_gamma(high, low):
 
 @inner_kernel
 def _series(x):
-    """Return what Stirling's formula leaves out, but for 0.18 / x**17."""
+    """Return the rest of Stirling's formula, up to 0.18 / x**17."""
     y = 1.0 / (x * x)
     return (
         1 / 12

@@ -1,8 +1,9 @@
-"""How much of a new row's probability comes to every box, and stays there: from the top down.
+"""The flow of a new row's probability to every box, and the part that stays: from the top down.
 
-Of what comes to a box by trees in which it is split so, all goes on to every branch's box (times
-the branch's share, under the branch model), whatever row it is: only boxes that hold the row count,
-and of each split one does. The steps are those of `sums` and `boxes.evaluate_boxes`, backwards.
+The flow to a box, for the trees with one of its splits, continues in full to each branch's box
+(times the branch's share, under the branch model). It does not depend on the row: only boxes that
+hold the row count, and that is one branch of each split. The steps are those of `sums` and
+`boxes.evaluate_boxes`, backwards.
 """
 
 import numpy as np
@@ -55,11 +56,11 @@ def share_out(
     is_first: bool,
     n_lines: int,
 ) -> bool:
-    """Share out what comes to the boxes of some lines, the largest first; return if lines are left.
+    """Distribute the flow to the boxes of some lines, the largest first; return if lines are left.
 
-    tables: empty if the short way does not apply; is_alike (N,) bool: whether a block's levels
-    count alike without rows; flows float64, of all entries, in place: what stays in a box as a leaf
-    becomes its first entry; row_flows: zeros, as many as work.sums.
+    tables: empty if the short way does not apply; is_alike (N,) bool: whether a block's levels are
+    exchangeable without rows; flows float64, of all entries, changed in place: the part that stays
+    in a box as a leaf becomes its first entry; row_flows: zeros, as many as work.sums.
     """
     last = work.digits.shape[0] - 1
     start, stop = lattice.starts[last], lattice.starts[last + 1]
@@ -100,7 +101,7 @@ def share_out(
             count = np.float64(counts[work.count_base[last] + block * work.count_stride[last]])
             if count == 0.0 and alike and is_alike[start + block]:
                 came = 0.0
-                for k in range(limit):  # a leaf more, of no rows, is as probable as the others
+                for k in range(limit):  # all leaves without rows are equally probable
                     came += flows[own + k] * (k + 1 if terms.shift == 1 else 1)
                 flows[own] = came * terms.alpha
             elif is_short:
@@ -127,7 +128,7 @@ def share_out(
 
 @inner_kernel
 def _previous_line(lattice, index, work):
-    """Go to the line before, False before the first."""
+    """Go to the previous line; False at the first."""
     last = work.digits.shape[0] - 1
     for back in range(last):
         j = last - 1 - back
@@ -141,7 +142,7 @@ def _previous_line(lattice, index, work):
 
 @inner_kernel
 def _share_short(lattice, terms, tables, values, work, count, own, flows):
-    """Share out what comes to a box with one entry to its splits, listed in `tables`."""
+    """Distribute the flow to a box with one entry among its splits in `tables`."""
     last = work.digits.shape[0] - 1
     block = lattice.starts[last] + work.digits[last]
     children, places = tables.children, work.places
@@ -171,7 +172,7 @@ def _share_short(lattice, terms, tables, values, work, count, own, flows):
 
 @inner_kernel
 def _share_box(lattice, terms, counts, values, work, count, own, limit, flows, row_flows):
-    """Share out what comes to the box of `work.digits` to its splits, and leave the leaf's part."""
+    """Distribute the flow to the box of `work.digits` among its splits; keep the leaf's part."""
     last = work.digits.shape[0] - 1
     write_leaf(lattice, terms, counts, work, count)
     stays = flows[own] * (count + terms.alpha) * share(
@@ -190,7 +191,7 @@ def _share_box(lattice, terms, counts, values, work, count, own, limit, flows, r
         for b in range(size if lattice.by_levels else 2, min(terms.most, size) + 1):
             at = row_of(terms, work, region, block, b)
             _feed(terms, values, work, count, own, limit, bit, b, at, flows, row_flows)
-        if region == 0:  # the line's own sums, of which larger blocks may have made use
+        if region == 0:  # sums of the line, which larger blocks may share
             continue
         base, stride = work.base[j] + work.digits[last] * work.step[j], work.stride[j]
         _share_rows(
@@ -211,7 +212,7 @@ def _share_box(lattice, terms, counts, values, work, count, own, limit, flows, r
 
 @inner_kernel
 def _feed(terms, values, work, count, own, limit, bit, b, at, flows, row_flows):
-    """Add to the flow of sums over partitions into b blocks what comes to them from a box."""
+    """Add a box's flow to the flow of its sums over partitions into b blocks."""
     part = (count + terms.alpha) / (count + b * terms.alpha) if terms.is_branch else 1.0
     for k in range(limit):
         target = own + (k | bit)
@@ -228,7 +229,7 @@ def _feed(terms, values, work, count, own, limit, bit, b, at, flows, row_flows):
 def _share_rows(
     lattice, terms, values, work, column, block, base, stride, limit, region, flows, row_flows
 ):  # fmt: skip
-    """Share out what comes to the sums over partitions of a block, and clear it."""
+    """Distribute the flow to the sums over partitions of a block, and clear it."""
     start, stop = lattice.starts[column], lattice.level_start[column + 1]
     n_levels = stop - lattice.level_start[column]
     most = n_levels if lattice.by_levels else min(terms.most, lattice.sizes[start + block])
@@ -239,7 +240,7 @@ def _share_rows(
         n = inner if terms.shift == UNION else inner - terms.shift
         n_left = n - (b - 2) if lattice.by_levels and terms.shift == 1 else n
         at = row_of(terms, work, region, block, b)
-        for k in range(inner):  # the flow of sums, over the sums
+        for k in range(inner):  # the flow of sums, divided by the sums
             work.total[k], work.total_exponent[k] = 0.0, 0
             if row_flows[at + k] > 0.0:
                 work.total[k] = row_flows[at + k] / work.sums[at + k]
@@ -270,7 +271,7 @@ def _share_rows(
 def _share_pair(
     terms, work, lefts, i0, n_left, left_flows, rights, k0, n_right, right_flows, limit
 ):  # fmt: skip
-    """Add to the flows of two parts what comes to the products of their entries, by the total."""
+    """Add the flow to products of two parts' entries, by the total, to the flows of the parts."""
     for i in range(n_left):
         mantissa, exponent = lefts.mantissa[i0 + i], lefts.exponent[i0 + i]
         if mantissa == 0.0:
@@ -329,7 +330,7 @@ def sum_leaves(
 
 @inner_kernel
 def _density(lattice, terms, counts, work, per_width, j, level):
-    """Return the density of one column's level inside the box of `work.digits` as a leaf."""
+    """Return the density of a column's level inside the box of `work.digits` as a leaf."""
     block = lattice.starts[j] + work.digits[j]
     if level < 0:
         return 1.0

@@ -1,7 +1,7 @@
-"""The short way through a line of boxes: one entry each, whole weights, uniform leaves.
+"""The short way through a line of boxes, for single entries, integer weights, uniform leaves.
 
-A child's place differs from its box's by what the split alone says, and those are looked up, as is
-what depends on nothing but the number of rows.
+The distance from a box's place to a child's depends only on the split, so it is looked up in a
+table, like all values that depend only on the number of rows.
 """
 
 import numpy as np
@@ -50,7 +50,7 @@ def evaluate_lines(
     is_first: bool,
     n_lines: int,
 ) -> bool:
-    """Do what `boxes.evaluate_boxes` does, of boxes with one entry; writes `is_wrapped`."""
+    """Do the same as `boxes.evaluate_boxes` for boxes with one entry; writes `is_wrapped`."""
     if is_first:
         first_line(lattice, index, is_open, work, n_fixed)
     last = work.digits.shape[0] - 1
@@ -124,7 +124,7 @@ def evaluate_lines(
 
 @inner_kernel
 def outer_volume(lattice, work):
-    """Return log volume, and ways to split, of a line's boxes, but for the last column."""
+    """Return log volume, and number of splits, of a line's boxes, without the last column."""
     volume, low, ways = 0.0, 0.0, 0.0
     for j in range(work.digits.shape[0] - 1):
         block = lattice.starts[j] + work.digits[j]
@@ -135,7 +135,7 @@ def outer_volume(lattice, work):
 
 @inner_kernel
 def leaf_of(lattice, terms, tables, work, count, volume, volume_low, ways, block):
-    """Return a box's worth as a leaf, by a block of the last column, and write `per_way`."""
+    """Return a box's value as a leaf, given the block of the last column, and write `per_way`."""
     volume, volume_low = plus(
         volume, volume_low, lattice.log_width[block, 0], lattice.log_width[block, 1]
     )
@@ -150,7 +150,7 @@ def leaf_of(lattice, terms, tables, work, count, volume, volume_low, ways, block
 
 @inner_kernel
 def list_splits(lattice, terms, tables, work):
-    """List where partitions of a line's blocks begin and end; the last column's are filled in."""
+    """List where partitions of a line's blocks begin and end; the last column's follow later."""
     n = 0
     for i in range(terms.branches.shape[0]):
         b = terms.branches[i]
@@ -169,7 +169,7 @@ def list_splits(lattice, terms, tables, work):
 def _products(
     mantissas, exponents, children, begin, end, own, b, maximize, mantissa, exponent
 ):  # fmt: skip
-    """Add the products of the b children of each of some splits."""
+    """Add the products of the b children over some splits."""
     for at in range(begin, end, b):
         product, power = 1.0, 0
         for i in range(at, at + b):

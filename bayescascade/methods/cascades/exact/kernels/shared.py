@@ -1,12 +1,12 @@
-"""Boxes that hold two or more distinct rows, where a split sends each level its own way.
+"""Boxes with two or more distinct rows, if each level of a split has its own branch.
 
-A box fixes the levels of a *set* of columns, a bit each, and leaves the others whole. Sets are gone
-through in descending order, so that the boxes that a split leads to come before: column by column
-from the last, rows are shared out among the boxes of the set, and those that are alone in theirs
-are dropped. A box is known by its set and its first row, and a child's first row is met when its
-parent's rows are gone through: nothing need be searched.
+A box fixes the levels of a *set* of columns, one bit each, and leaves the others whole. The loop
+over sets is in descending order, so the children of a box come before it. Column by column from the
+last, rows are distributed among the boxes of the set, and rows alone in their box are dropped. A
+box is identified by its set and its first row. A loop over the rows of the parent meets the first
+row of each child, so no search is necessary.
 
-What boxes without rows are worth, or with one, stands in tables: see `tabulate`.
+The values of boxes without rows, or with one, are in tables, see `tabulate`.
 """
 
 from typing import NamedTuple
@@ -32,13 +32,13 @@ class SharedArrays(NamedTuple):
     weights: Array  # (N,) float64
     n_levels: Array  # (p,) int64
     splits: Array  # (p,) bool: whether a column may be split
-    starts: Array  # (p,) int64: where a column's log widths start, of its levels and the whole
+    starts: Array  # (p,) int64: where the log widths of a column's levels and of the whole start
     log_width: Array  # (M, 2) float64: sums, see `terms`
-    constant: Array  # (2,) float64: log width of all columns of one level, a sum
-    pattern: Array  # (N,) int64: each row's
-    rows: Array  # (P,) int64: a row of each pattern; -1 of the first, which is that of no row
-    begin: Array  # (P + 1,) int64: where the worths of a pattern start
-    steps: Array  # (P, p) int64: by how much a column that is left whole moves them on
+    constant: Array  # (2,) float64: log width of all columns with one level, a sum
+    pattern: Array  # (N,) int64: each row's pattern
+    rows: Array  # (P,) int64: a row of each pattern; -1 for the first, which has no rows
+    begin: Array  # (P + 1,) int64: where the values of a pattern start
+    steps: Array  # (P, p) int64: offset by a column that is left whole
     set_start: Array  # (2**p + 1,) int64: where a set's boxes start
     first: Array  # (n_boxes,) int32: the first row of each box
 
@@ -46,21 +46,21 @@ class SharedArrays(NamedTuple):
 class SharedWorkspace(NamedTuple):
     """Scratch of one thread, Q levels at most.
 
-    Behind a level k columns k, k + 1, ... are decided on. `factor`, `factor_exponent` and
-    `per_way`: see `write_factors`; 1 in the leaf model of a Poisson. `place` is undefined
-    where that box is not in the set.
+    After level k, columns k, k + 1, ... are decided. `factor`, `factor_exponent` and `per_way`: see
+    `write_factors`; 1 in the leaf model with a Poisson. `place` is undefined if that box is not in
+    the set.
     """
 
-    rows: Array  # (p + 1, N) int32: rows behind each level, box after box
+    rows: Array  # (p + 1, N) int32: rows after each level, box by box
     bounds: Array  # (p + 1, N // 2 + 2) int64: where the rows of each box start
-    n_boxes: Array  # (p + 1,) int64: how many there are
-    levels: Array  # (p + 1,) int64: which level has the rows of each
-    offsets: Array  # (P,) int64: where the worth of each pattern is, in a set
-    place: Array  # (p, N) int32: of a set: box that a row is the first of if a column is fixed, too
-    power: Array  # (p, Q + 1) float64: of a set: products of empty boxes
+    n_boxes: Array  # (p + 1,) int64: number of boxes
+    levels: Array  # (p + 1,) int64: the level that has the rows of each level
+    offsets: Array  # (P,) int64: position of each pattern's value for the set
+    place: Array  # (p, N) int32: for the set: box whose first row this is if a column is fixed, too
+    power: Array  # (p, Q + 1) float64: for the set: products of empty boxes
     power_exponent: Array  # (p, Q + 1) int64
-    width: Array  # (2,) float64: of a set
-    tally: Array  # (Q,) int64: of a column's levels
+    width: Array  # (2,) float64: for the set
+    tally: Array  # (Q,) int64: for a column's levels
     weight: Array  # (Q,) float64
     seen: Array  # (Q,) int64
     factor: Array  # (Q + 1,)
@@ -75,7 +75,7 @@ def count_sets(
     """Count the boxes of all sets with the same last columns.
 
     top: these columns' bits; n_low: number of columns before them. Written: counts (2**p,) int32,
-    by set; added to totals (2,) int64: boxes, and their rows, once for every column left whole.
+    by set; added to totals (2,) int64: boxes, and their rows, once for each column left whole.
     """
     for low in range((1 << n_low) - 1, -1, -1):
         chosen, level = _go_to(shared, work, top, n_low, low)
@@ -123,10 +123,11 @@ def tabulate(
     work: SharedWorkspace,
     maximize: bool,
 ) -> None:
-    """Write what boxes without rows are worth, and those of one distinct row, to `outside`.
+    """Write the values of boxes without rows, and with one distinct row, to `outside`.
 
-    Rows of the same weight, levels and widths are one pattern; columns of a pattern with the same
-    count only by how many are left whole. A pattern's worths stand in mixed radix of these numbers.
+    Rows with equal weight, numbers of levels and widths have one pattern. For equal columns of a
+    pattern only the number left whole matters. A pattern's values are in mixed radix of these
+    numbers.
     """
     p = shared.codes.shape[0]
     for pattern in range(shared.rows.shape[0]):
@@ -162,7 +163,7 @@ def weigh_splits(
     codes: Array,
     worth: Scaled,
 ) -> None:
-    """Write a box's worth (p + 1,) as a leaf, then by splits; codes (p,): levels fixed, else -1."""
+    """Write a box's value (p + 1,) as a leaf, then by splits; codes (p,): fixed levels, else -1."""
     p, n_all = shared.codes.shape
     chosen, n = 0, 0
     for j in range(p):
@@ -216,7 +217,7 @@ def _go_to(shared, work, top, n_low, low):
 
 @inner_kernel
 def _share_out(shared, work, above, k):
-    """Share out the rows of boxes by the levels of column k; boxes of one row are dropped."""
+    """Distribute the rows of boxes by the levels of column k; boxes of one row are dropped."""
     rows, bounds, tally, codes = work.rows, work.bounds, work.tally, shared.codes
     n, n_boxes = 0, 0
     bounds[k, 0] = 0
@@ -252,7 +253,7 @@ def _share_out(shared, work, above, k):
 
 @inner_kernel
 def _find(shared, work, chosen, pattern):
-    """Write where a pattern's worth is in the boxes of a set."""
+    """Write the position of a pattern's value in the boxes of a set."""
     at = shared.begin[pattern]
     for j in range(shared.codes.shape[0]):
         if not chosen >> j & 1:
@@ -262,7 +263,7 @@ def _find(shared, work, chosen, pattern):
 
 @inner_kernel
 def _enter(shared, terms, outside, work, chosen, has_boxes):
-    """Look up what the boxes of a set have in common, and where their children are."""
+    """Look up the common values of the boxes of a set, and the places of their children."""
     work.width[0], work.width[1] = shared.constant[0], shared.constant[1]
     for j in range(shared.codes.shape[0]):
         if chosen >> j & 1:
@@ -287,7 +288,7 @@ def _enter(shared, terms, outside, work, chosen, has_boxes):
 
 @inner_kernel
 def _worth(shared, terms, outside, values, work, chosen, level, begin, end, maximize):
-    """Return what all trees below a box are worth, or the best."""
+    """Return the sum over all trees below a box, or the best."""
     mantissa, exponent = _leaf(shared, terms, work, chosen, level, begin, end)
     for j in range(shared.codes.shape[0]):
         if not chosen >> j & 1 and shared.splits[j]:
@@ -298,7 +299,7 @@ def _worth(shared, terms, outside, values, work, chosen, level, begin, end, maxi
 
 @inner_kernel
 def _leaf(shared, terms, work, chosen, level, begin, end):
-    """Return what a box is worth as a leaf; write the factors of its splits."""
+    """Return a box's value as a leaf; write the factors of its splits."""
     count = 0.0
     for i in range(begin, end):
         count += shared.weights[work.rows[level, i]]
@@ -330,7 +331,7 @@ def _leaf(shared, terms, work, chosen, level, begin, end):
 
 @inner_kernel
 def _inside(shared, terms, work, level, begin, end, j, count):
-    """Log of what the levels of one column are worth inside an independent leaf."""
+    """Log factor of the levels of one column inside an independent leaf."""
     table, alpha, n_seen = terms.leaf_log_gamma, terms.leaf_alpha, 0
     for i in range(begin, end):
         row = work.rows[level, i]
@@ -354,13 +355,13 @@ def _inside(shared, terms, work, level, begin, end, j, count):
 
 @inner_kernel
 def _split(shared, outside, values, work, chosen, level, begin, end, j):
-    """Return what a split of a box by column j is worth, once its factor is written."""
+    """Return the value of a box's split by column j; its factor has been written."""
     low, high = shared.set_start[0], shared.set_start[0]
     child = chosen | 1 << j
     if end - begin > 1:
         low, high = shared.set_start[child], shared.set_start[child + 1]
     mantissa, exponent, n_seen = 1.0, 0, 0
-    is_pair = end - begin == 2  # as most are
+    is_pair = end - begin == 2  # the most common case
     for i in range(begin, end):
         row = work.rows[level, i]
         code = shared.codes[j, row]

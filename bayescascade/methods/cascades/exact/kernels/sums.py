@@ -27,7 +27,7 @@ def _join(
     out, out_exponent, at, limit,
 ):  # fmt: skip
     """Add to out[at : at + limit] the products of two parts' entries."""
-    while n_left > 0 and left[i0 + n_left - 1] == 0.0:  # a part of fewer cells than leaves allowed
+    while n_left > 0 and left[i0 + n_left - 1] == 0.0:  # parts may have fewer cells than leaves
         n_left -= 1
     while n_right > 0 and right[k0 + n_right - 1] == 0.0:
         n_right -= 1
@@ -53,7 +53,7 @@ def _join(
 
 @inner_kernel
 def block_sums(lattice, terms, values, work, column, block, base, stride, limit, maximize, region):
-    """Write sums over a block's partitions into 2 .. branches to its `row_of`, its rests' first."""
+    """Write sums over a block's partitions into 2 .. branches to `row_of`; its rests' are there."""
     start = lattice.starts[column]
     most = min(terms.most, lattice.sizes[start + block])
     n = limit if terms.shift == UNION else limit - terms.shift
@@ -81,10 +81,10 @@ def block_sums(lattice, terms, values, work, column, block, base, stride, limit,
 
 @inner_kernel
 def all_sums(lattice, terms, values, work, column, block, base, stride, limit, maximize, region):
-    """Write the sums of a block as `block_sums` does, those of all its rests first."""
+    """Write the sums of a block as in `block_sums`, after those of all its rests."""
     start = lattice.starts[column]
     first, last = lattice.pair_start[start + block], lattice.pair_start[start + block + 1]
-    if terms.most == 2:  # no sum but the block's own is wanted
+    if terms.most == 2:  # only the block's own sum is needed
         first = last
     inner = limit if terms.shift == UNION else limit - terms.shift
     for pair in range(first, last + 1):
@@ -94,7 +94,7 @@ def all_sums(lattice, terms, values, work, column, block, base, stride, limit, m
 
 @inner_kernel
 def row_of(terms, work, region, block, b):
-    """Return where the entries of a block's partitions into b blocks stand in `sums`."""
+    """Return the position in `sums` of the entries of a block's partitions into b blocks."""
     if terms.most == 2:
         block = 0
     return (region + block * (terms.most + 1) + b) * work.total.shape[0]
@@ -102,7 +102,7 @@ def row_of(terms, work, region, block, b):
 
 @inner_kernel
 def level_products(lattice, terms, values, work, column, base, stride, limit, maximize):
-    """Write to row b of the side the product of the column's last b levels, b = 2 .. q."""
+    """Write the product of the column's last b levels to row b of the side, b = 2 .. q."""
     start, stop = lattice.level_start[column], lattice.level_start[column + 1]
     q = stop - start
     for b in range(2, q + 1):
@@ -129,7 +129,7 @@ def level_products(lattice, terms, values, work, column, base, stride, limit, ma
 
 @inner_kernel
 def add_scaled(terms, work, at, b, limit, bit, maximize):
-    """Add sums[at : at + limit], times what b branches are worth, to the box's entries."""
+    """Add sums[at : at + limit], times the factor of b branches, to the box's entries."""
     for k in range(limit):
         mantissa, exponent = work.sums[at + k], work.sums_exponent[at + k]
         if mantissa == 0.0:
@@ -144,7 +144,7 @@ def add_scaled(terms, work, at, b, limit, bit, maximize):
 
 @inner_kernel
 def pair_sum(lattice, values, block, base, stride, maximize, mantissa, exponent):
-    """Add to a number the products over two-way splits of a block, of boxes with one entry."""
+    """Add the products over two-way splits of a block to a number, for boxes with one entry."""
     for pair in range(lattice.pair_start[block], lattice.pair_start[block + 1]):
         left = base + lattice.first[pair] * stride
         right = base + lattice.rest[pair] * stride

@@ -1,11 +1,11 @@
-"""The closed forms of one box, as a leaf and split, and the numbers that the recursion reckons in.
+"""The closed forms of one box, as a leaf and split, and the number format of the recursion.
 
-Logarithms are sums of two floats, see `doubles`, and those of log gamma functions are listed where
-weights are whole. What is read of arrays for them is made a float: where kernels are interpreted,
-they would take thrice as long with NumPy's numbers. Positive numbers of any size,
-``mantissa * 2**(512 * exponent)``, make sums of products without exp. A stored mantissa lies in
-[2**-256, 2**256), so a product of two can neither overflow nor vanish. A term more than three
-exponents below a sum is at most 2**-512 of it and dropped.
+Logarithms are sums of two floats, see `doubles`. Log gamma functions are in tables if weights are
+integers. Their array entries are converted to floats, because interpreted kernels would take three
+times longer with NumPy's numbers. Positive numbers of any size, ``mantissa * 2**(512 * exponent)``,
+make sums of products without exp. A stored mantissa lies in [2**-256, 2**256), so a product of two
+cannot overflow or vanish. A term more than three exponents below a sum is at most 2**-512 of it,
+and it is dropped.
 """
 
 from math import exp, floor
@@ -39,7 +39,7 @@ def from_log(value, low):
 
 @inner_kernel
 def normalized(mantissa, exponent):
-    """Return the same number with its mantissa in range, from one in [2**-700, 2**700)."""
+    """Return the same number with its mantissa in range; it was in [2**-700, 2**700)."""
     if mantissa >= _HIGH:
         return mantissa * _DOWN, exponent + 1
     if mantissa < _LOW:
@@ -64,7 +64,7 @@ def added(mantissa, exponent, more, more_exponent, maximize):
 
 @inner_kernel
 def share(mantissa, exponent, whole, whole_exponent):
-    """Return a number as a share of one that is as large or larger; mantissas below 2**512."""
+    """Return a number as a share of one that is at least as large; mantissas below 2**512."""
     if exponent < whole_exponent:
         return mantissa * _lowered(whole_exponent - exponent) / whole
     if exponent > whole_exponent:
@@ -74,7 +74,7 @@ def share(mantissa, exponent, whole, whole_exponent):
 
 @inner_kernel
 def unscaled(mantissa, exponent):
-    """Return a number as a float, of an exponent of at most 1."""
+    """Return a number as a float; its exponent is at most 1."""
     if exponent == 0:
         return mantissa
     return mantissa * (_UP if exponent > 0 else _lowered(-exponent))
@@ -89,7 +89,7 @@ def _lowered(n_exponents):
 
 @inner_kernel
 def _log_gamma(table, alpha, multiple, count):
-    """lnG(multiple alpha + count), from the table where it is listed."""
+    """lnG(multiple alpha + count), from the table if it is there."""
     index = int(count)
     if index < table.shape[1] and count == index:
         return float(table[multiple, index, 0]), float(table[multiple, index, 1])
@@ -108,7 +108,7 @@ def log_rise(table, alpha, multiple, count):
 
 @inner_kernel
 def write_leaf(lattice, terms, counts, work, count):
-    """Write what the box of `work.digits` is worth as a leaf, its share included, to the total."""
+    """Write the value of the box of `work.digits` as a leaf, with its share, to the total."""
     value, low = log_rise(terms.log_gamma, terms.alpha, 1, count)
     value, low = plus(value, low, terms.per_leaf, 0.0)
     if terms.is_generative:
@@ -134,7 +134,7 @@ def write_leaf(lattice, terms, counts, work, count):
 
 @inner_kernel
 def _log_inside(lattice, terms, counts, count, j, block, base, stride):
-    """Log of what the levels of one column are worth inside an independent leaf."""
+    """Log factor of the levels of one column inside an independent leaf."""
     table, alpha = terms.leaf_log_gamma, terms.leaf_alpha
     value, low = log_rise(table, alpha, lattice.sizes[block], count)
     value, low = -value, -low
@@ -152,7 +152,7 @@ def _log_inside(lattice, terms, counts, count, j, block, base, stride):
 
 @inner_kernel
 def find_ways(terms, work, ways, value, low):
-    """Write `per_way` of a box that allows some ways to split; return what it counts as a leaf."""
+    """Write `per_way` of a box with this many splits; return its log value as a leaf."""
     work.per_way[0] = ways**-terms.power if ways > 0.0 else 0.0
     if ways > 0.0:
         value, low = plus(value, low, terms.log_stop[0], terms.log_stop[1])
@@ -161,7 +161,7 @@ def find_ways(terms, work, ways, value, low):
 
 @inner_kernel
 def write_factors(terms, work, count, most):
-    """Write the factors of splits into b <= most branches, of the box last written as a leaf."""
+    """Write the factors of splits into b <= most branches, for the box last written as a leaf."""
     share, share_low = log_rise(terms.log_gamma, terms.alpha, 1, count)
     for i in range(terms.branches.shape[0]):
         b = terms.branches[i]
@@ -175,7 +175,7 @@ def write_factors(terms, work, count, most):
 
 @inner_kernel
 def _factor(terms, share, share_low, b, count):
-    """Return what a split into b branches is worth, from the log of the box's own share."""
+    """Return the factor of a split into b branches, from the log of the box's own share."""
     value, low = terms.log_split[b, 0], terms.log_split[b, 1]
     if terms.is_branch:
         more, more_low = _log_gamma(terms.log_gamma, terms.alpha, b, count)
@@ -186,7 +186,7 @@ def _factor(terms, share, share_low, b, count):
 
 @kernel
 def list_factors(terms: TermArrays, listed: Array, mantissas: Array, exponents: Array) -> None:
-    """Write what splits of `listed` numbers of rows into b branches are worth, (B + 1, G)."""
+    """Write the factors of splits of `listed` numbers of rows into b branches, (B + 1, G)."""
     for n in listed:
         share, share_low = log_rise(terms.log_gamma, terms.alpha, 1, float(n))
         for i in range(terms.branches.shape[0]):
@@ -196,7 +196,7 @@ def list_factors(terms: TermArrays, listed: Array, mantissas: Array, exponents: 
 
 @kernel
 def list_rises(log_gamma: Array, listed: Array, out: Array) -> None:
-    """Write by how much some sums of two floats, those `listed` of (n, 2), exceed the first."""
+    """Write the differences of the `listed` sums of two floats, of (n, 2), from the first."""
     for n in listed:
         out[n, 0], out[n, 1] = plus(
             log_gamma[n, 0], log_gamma[n, 1], -log_gamma[0, 0], -log_gamma[0, 1]
@@ -205,7 +205,7 @@ def list_rises(log_gamma: Array, listed: Array, out: Array) -> None:
 
 @kernel
 def list_log_gamma(alpha: float, multiple: int, power: float, listed: Array, out: Array) -> None:
-    """Write lnG(multiple alpha + n), times a power, of the n that are `listed`; out (.., 2)."""
+    """Write power * lnG(multiple alpha + n) for the `listed` n; out (.., 2)."""
     start, start_low = times(float(multiple), 0.0, alpha, 0.0)
     for i in range(listed.size):
         high, low = plus(start, start_low, float(listed[i]), 0.0)
@@ -215,9 +215,9 @@ def list_log_gamma(alpha: float, multiple: int, power: float, listed: Array, out
 
 @kernel
 def list_log_splits(rate: float, alpha: float, power: float, out: Array) -> None:
-    """Write what b = 1, 2, .. branches count without rows, times a power, to out (B + 1, 2).
+    """Write the log factors of b = 1, 2, .. branches without rows, times a power, to out.
 
-    -rate + b ln rate - ln b! + lnG(b alpha); of rate 0 lnG(b alpha) alone.
+    -rate + b ln rate - ln b! + lnG(b alpha); for rate 0, only lnG(b alpha).
     """
     log_rate, log_rate_low = log_of(rate, 0.0) if rate > 0.0 else (0.0, 0.0)
     for b in range(1, out.shape[0]):
@@ -246,10 +246,11 @@ def add_log_of(high: float, low: float, power: float, out: Array) -> None:
 def list_log_weights(
     rate: float, alpha: float, total: float, log_n_trees: Array, numbers: Array, out: Array
 ) -> None:
-    """Write ln w_K of numbers K of leaves, less -lnG(total + alpha), to out (n,).
+    """Write ln w_K for numbers K of leaves, without -lnG(total + alpha), to out (n,).
 
-    ``w_K = exp(-rate) rate**K / K! / N_K G(K alpha) / G(total + K alpha)``, and of rate 0 without
-    the Poisson. log_n_trees (most,) float64: ``ln N_K`` of K = 1, 2, .., the last of more, too.
+    ``w_K = exp(-rate) rate**K / K! / N_K G(K alpha) / G(total + K alpha)``, and for rate 0 without
+    the Poisson. log_n_trees (most,) float64: ``ln N_K`` for K = 1, 2, ..; the last is also used for
+    larger K.
     """
     log_rate, log_rate_low = log_of(rate, 0.0) if rate > 0.0 else (0.0, 0.0)
     one, one_low = plus(total, 0.0, alpha, 0.0)
