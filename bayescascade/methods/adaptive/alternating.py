@@ -4,11 +4,11 @@ Each round finds the best shares q (`objective.best_split`) and then lowers, at 
 
     sum_i w_i [(1 - q_i)(l_1i + log(1 + exp(g_i))) + q_i log(1 + exp(-g_i))] + Omega
 
-over g and f_1, which share nothing in it: Newton steps of a logistic regression on the labels q,
-and of one on rows weighted by 1 - q (of several classes by a bound of the curvature), each
-shortened until the sum has fallen. With the group norm of (OPT2), proximal gradient steps take
-their place. So no round raises J. Where the distance is that of log odds, the gate is fitted to
-those by least squares (OPT6).
+over g and f_1. No term has both, so each takes Newton steps of a logistic regression: g with labels
+q, and f_1 on rows weighted by 1 - q (with a bound of the curvature for several classes). Each step
+is shortened until the sum has fallen. With the group norm of (OPT2), they are proximal gradient
+steps instead. So no round raises J. With the distance of log odds, the gate is fitted to the log
+odds by least squares (OPT6).
 """
 
 from collections.abc import Callable
@@ -30,13 +30,13 @@ from bayescascade.methods.adaptive.objective import (
 )
 
 ROUNDS = 50
-"""Rounds at most, as in the thesis's experiments."""
+"""Maximum number of rounds, as in the thesis's experiments."""
 
-_LEAST_GAIN = 1e-5  # nats a row in a round, below which it ends
+_LEAST_GAIN = 1e-5  # nats per row: rounds end below this gain
 _N_STARTING = 20
-_SAME = 1e-6  # coefficients of a start
+_SAME = 1e-6  # maximum change of coefficients when a start has converged
 _N_PROXIMAL = 20
-_FLOOR = 1e-9  # of curvature
+_FLOOR = 1e-9  # minimum curvature
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +58,7 @@ def alternated(
     penalty: GroupNorm | None = None,
     seen: Callable[[float], object] | None = None,
 ) -> tuple[State, float]:
-    """Return where rounds lead from a start, and J; columns (p,) may have coefficients."""
+    """Return the state after all rounds from a start, and J; columns (p,) may have coefficients."""
     part = replace(problem, rows=np.ascontiguousarray(problem.rows[:, columns]))
     state = State(start.gate[columns], start.local[columns])
     if penalty is not None:
@@ -84,7 +84,7 @@ def alternated(
 
 
 def fitted_local(problem: Problem, start: State, columns: Flags) -> State:
-    """Return a start with the local model of all rows, of these columns (A.2.3)."""
+    """Return a start with the local model fitted to all rows and these columns (A.2.3)."""
     part = replace(problem, rows=np.ascontiguousarray(problem.rows[:, columns]))
     nobody = np.zeros(len(part.rows))
     local = _settled(lambda local: _local_step(part, local, nobody), start.local[columns])
@@ -94,7 +94,7 @@ def fitted_local(problem: Problem, start: State, columns: Flags) -> State:
 
 
 def fitted_gate(problem: Problem, start: State, columns: Flags) -> State:
-    """Return a start with the gate that says where the local model errs (its pseudo labels)."""
+    """Return a start with the gate fitted to the local model's errors (its pseudo labels)."""
     part = replace(problem, rows=np.ascontiguousarray(problem.rows[:, columns]))
     said = class_chances(part.rows @ start.local[columns]).argmax(axis=1)
     wrong = (said != part.labels).astype(np.float64)
@@ -105,7 +105,7 @@ def fitted_gate(problem: Problem, start: State, columns: Flags) -> State:
 
 
 def _settled(step: Callable[[Floats], Floats], here: Floats) -> Floats:
-    """Return where steps lead from coefficients, until they hardly change."""
+    """Return coefficients after steps until they hardly change."""
     for _ in range(_N_STARTING):
         before, here = here, step(here)
         if np.abs(here - before).max(initial=0.0) <= _SAME:
@@ -120,7 +120,7 @@ def _judged(part: Problem, state: State, penalty: GroupNorm | None) -> tuple[flo
 
 
 def _newton(part: Problem, state: State, split: Split) -> State:
-    """Return the coefficients after a Newton step of each, or the least squares of log odds."""
+    """Return the coefficients after a Newton step of each, or least squares to log odds."""
     gate, local = state
     if part.distance == "log_odds":
         gate = _least_squares(part, split.logits)
@@ -130,7 +130,7 @@ def _newton(part: Problem, state: State, split: Split) -> State:
 
 
 def _least_squares(part: Problem, logits: Floats) -> Floats:
-    """Return the gate (p,) of least squares to log odds (n,) and ridge (OPT6)."""
+    """Return the gate (p,) fitted to log odds (n,) by least squares with ridge (OPT6)."""
     doubled = 2.0 * part.weights / part.total
     squares = (part.rows.T * doubled) @ part.rows
     return _solved(squares, _shrinks(part), part.rows.T @ (doubled * logits))
@@ -142,7 +142,7 @@ def _gate_step(part: Problem, gate: Floats, shares: Floats) -> Floats:
 
 
 def _logistic_step(part: Problem, here: Floats, targets: Floats, sizes: Floats) -> Floats:
-    """Return coefficients (p,) after a step towards targets (n,) in [0, 1] of rows of sizes."""
+    """Return coefficients (p,) after a step towards targets (n,) in [0, 1]; rows have sizes."""
     shrinks = _shrinks(part)
 
     def value(tried: Floats) -> float:
@@ -157,7 +157,7 @@ def _logistic_step(part: Problem, here: Floats, targets: Floats, sizes: Floats) 
 
 
 def _local_step(part: Problem, local: Floats, shares: Floats) -> Floats:
-    """Return the local model (p, c) after a step on rows that count 1 - q (n,)."""
+    """Return the local model (p, c) after a step on rows with weights 1 - q (n,)."""
     sizes, shrinks = part.weights * (1 - shares) / part.total, _shrinks(part)
     if part.n_outputs == 1:
         targets = part.labels.astype(np.float64)
@@ -173,7 +173,7 @@ def _local_step(part: Problem, local: Floats, shares: Floats) -> Floats:
     own = class_chances(outputs)
     step = np.empty(local.shape)
     for k in range(part.n_outputs):
-        spread = 2.0 * sizes * own[:, k] * (1 - own[:, k])  # diag(p) - p p' is at most that
+        spread = 2.0 * sizes * own[:, k] * (1 - own[:, k])  # an upper bound of diag(p) - p p'
         step[:, k] = _solved((part.rows.T * spread) @ part.rows, shrinks, gradient[:, k])
     return _shortened(value, local, step, value(local))
 
@@ -192,7 +192,7 @@ def _solved(curvature: Floats, shrinks: Floats, gradient: Floats) -> Floats:
 def _shortened(
     value: Callable[[Floats], float], here: Floats, step: Floats, before: float
 ) -> Floats:
-    """Return where a step leads, halved until the value has fallen; where it began if never."""
+    """Return the end of a step, halved until the value has fallen, or else its start."""
     length = 1.0
     while length > 1e-6:
         there: Floats = here - length * step

@@ -1,6 +1,6 @@
-"""What classifiers behind a gate do: choosing among what was tried, rows' ways, page and file.
+"""Base of classifiers with a gate: choice of a candidate, ways of rows, page and file.
 
-A family has `_trial_of`, which tries; which gate and local model there are is a `Learner`'s.
+Each subclass has a `_trial_of`; its `Learner` fits gates and local models.
 """
 
 import copy
@@ -53,9 +53,9 @@ HOW_TO_READ = (
     ("rows", "the share of the rows that need a feature"),
     ("spent", "the mean cost per row"),
 )
-"""Terms of the page, or nothing, and what they mean."""
+"""Terms of the page, or "", and their meanings."""
 
-_MOST_OUTPUTS = 3  # that have a column each
+_MOST_OUTPUTS = 3  # classes with a column each
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -88,11 +88,11 @@ class GatedClassifier(WithinBudgets, BudgetedClassifier):
     def _trial_of(
         self, given: GivenRows, validation: GivenRows | None, watch: Watch, generator: Any
     ) -> Trial:
-        """Return what will be tried, and on what; nothing yet."""
+        """Return the trial, in which nothing is tried yet."""
 
     @property
     def _cut(self) -> float | None:
-        """The gate's cut if it is not chosen."""
+        """The gate's cut if it is given."""
         return None
 
     def _try(
@@ -111,7 +111,7 @@ class GatedClassifier(WithinBudgets, BudgetedClassifier):
     def _read(
         self, given: GivenRows, validation: GivenRows | None, own: BudgetedClassifier | None = None
     ) -> TrainingRows:
-        """Return the rows that weigh some, with the columns of a full model of ours if it is."""
+        """Return rows of positive weight, with the columns of the full model if it is budgeted."""
         self._cells = _LEVELS if own is None else own.cells
         training = self._read_labeled(given, validation, None if own is None else own._encoder)
         self.n_rows_ = len(training.rows)
@@ -143,7 +143,7 @@ class GatedClassifier(WithinBudgets, BudgetedClassifier):
     def _boosted_learner(
         self, problem: Problem, n_rounds: int, n_greedy: int, full_share: float | None
     ) -> BoostedLearner:
-        """Return what tries boosted trees, without a gate n_greedy of them."""
+        """Return the learner of boosted trees; n_greedy: number of trees without a gate."""
         growth = Growth(int(self.max_depth), float(self.ridge), LEAST, float(self.learning_rate))
         boosting = Boosting(int(self.n_boosted), n_greedy, n_rounds, self.leaf == "newton")
         items = self._matrix_items
@@ -154,7 +154,7 @@ class GatedClassifier(WithinBudgets, BudgetedClassifier):
     # -- hooks of budgeted classifiers -------------------------------------------------------------
 
     @property
-    def cells(self) -> CellPolicy:  # type: ignore[override] # of the full model, if it has its own
+    def cells(self) -> CellPolicy:  # type: ignore[override] # those of a budgeted full model
         """Which cells are accepted; see `CellPolicy`."""
         cells: CellPolicy = self.__dict__.get("_cells", _LEVELS)
         return cells
@@ -224,7 +224,7 @@ class GatedClassifier(WithinBudgets, BudgetedClassifier):
 
 
 def score_table(model: Gated, columns: list[str], classes: list[Any]) -> Page:
-    """Return a line for each column that gate or local model weigh, per unit."""
+    """Return a line for each column with a coefficient in gate or local model, per unit."""
     if not (isinstance(model.gate, LinearScores) and isinstance(model.local, LinearScores)):
         return ()
     gate, local = model.gate.coef_[0], model.local.coef_
@@ -247,7 +247,7 @@ def score_table(model: Gated, columns: list[str], classes: list[Any]) -> Page:
 
 
 def way_texts(model: Gated, rows: Matrix, names: list[str]) -> list[str]:
-    """Return where each row went, and what it read."""
+    """Return in words the model of each row, and the features it read."""
     sent, used = model.sent(rows).tolist(), model.used(rows).tolist()
     where = {True: f"sent to {model.full.text}", False: "kept"}
     if model.cut == -np.inf:

@@ -1,18 +1,19 @@
-"""Which boosted gates and local models are tried: by penalty, tradeoff, share and number of trees.
+"""The boosted gates and local models to try: by penalty, tradeoff, share and number of trees.
 
-Of each fit its first trees alone are tried, too: few trees read little.
+The first trees of each fit are also candidates, because few trees read little.
 
 **Adapt-GBRT**: gate and local model are sums of trees (algorithm 5; GreedyMiser without a gate).
 Nan ("Learning to predict under a budget", 2018), (5.1) and (5.2), with sums over rows, as in the
 errata of the documentation. At given shares q of the full model, trees are fitted in turn to the
-downward slopes of the loss of all rows,
+negative gradients of the loss of all rows,
 
     of local outputs  (1 - q_i)(y_i - p_1i),    of the gate  q_i - sigma(g_i),
 
-and to its curvatures by Newton's method; or by least squares to the slopes alone, as printed. Both
-share what is paid for. GreedyMiser's trees, of all rows and without a gate, give the first shares;
-then rounds follow of new shares and as many new trees, from the start. Of several classes there is
-a tree for each, and curvatures are doubled, which bounds those of softmax.
+and to its curvatures by Newton's method; or by least squares to the gradients alone, as printed.
+Gate and local model share the features that are paid for. The first shares are those of
+GreedyMiser's trees, fitted to all rows without a gate. Each round then finds new shares, and grows
+all trees anew. With several classes there is a tree for each, and curvatures are doubled, which
+bounds those of softmax.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,7 +32,7 @@ from bayescascade.methods.adaptive.objective import Problem, class_chances
 
 
 class Sums(NamedTuple):
-    """Trees so far, and what they come to for the rows: gates (n,) and outputs (c, n)."""
+    """Trees so far, and their sums for the rows: gates (n,) and outputs (c, n)."""
 
     gate: list[Tree]
     local: list[Tree]
@@ -41,7 +42,7 @@ class Sums(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Boosting:
-    """How gate and local model are boosted: trees of each, without a gate n_greedy, and rounds."""
+    """How gate and local model are boosted; n_greedy: number of trees without a gate."""
 
     n_trees: int
     n_greedy: int
@@ -49,13 +50,13 @@ class Boosting:
     is_newton: bool
 
     def start(self, problem: Problem) -> Floats:
-        """Return what the outputs begin with, (c,): the classes' log odds, or logs of shares."""
+        """Return the initial outputs (c,): log odds of the classes, or logs of their shares."""
         shares = np.bincount(problem.labels, problem.weights, problem.n_classes)
         logs = np.log(np.maximum(shares / shares.sum(), np.finfo(np.float64).tiny))
         return np.array([logs[1] - logs[0]]) if problem.n_outputs == 1 else logs
 
     def empty(self, problem: Problem) -> Sums:
-        """Return no trees."""
+        """Return sums without trees."""
         n = len(problem.labels)
         outputs = np.repeat(self.start(problem)[:, np.newaxis], n, axis=1)
         return Sums([], [], np.zeros(n), outputs)
@@ -70,7 +71,7 @@ class Boosting:
         return sums
 
     def adapted(self, problem: Problem, grower: Grower, price: float, sums: Sums) -> Sums:
-        """Return gate and local model, whose first shares are those that trees so far lead to."""
+        """Return gate and local model; the first shares are the best ones for the given sums."""
         for _ in range(self.n_rounds):
             shares = problem.split_at(sums.gates, sums.outputs.T).shares
             kept = problem.weights * (1 - shares)
@@ -84,7 +85,7 @@ class Boosting:
     def _local(
         self, problem: Problem, grower: Grower, prices: Prices, kept: Floats, sums: Sums
     ) -> None:
-        """Add a tree of each output, by rows that count `kept` (n,)."""
+        """Add a tree for each output; rows have weights `kept` (n,)."""
         slopes = -problem.pulls(sums.outputs.T)
         if problem.n_outputs == 1:
             chances = expit(sums.outputs)
@@ -99,20 +100,20 @@ class Boosting:
     def _gate(
         self, problem: Problem, grower: Grower, prices: Prices, shares: Floats, sums: Sums
     ) -> None:
-        """Add a tree of the gate."""
+        """Add a tree to the gate."""
         weights, chances = problem.weights, expit(sums.gates)
         curvatures = weights * chances * (1 - chances) if self.is_newton else weights
         sums.gate.append(grower.grow(prices, weights * (shares - chances), curvatures, sums.gates))
 
 
 SHARES = (0.1, 0.3, 0.6)
-"""Values of full_share that are tried where none is given."""
+"""Values of full_share to try if none is given."""
 
 _LEAST_TRADEOFFS = {"once": 1e-4, "per_row": 1e-3}  # at costs of 1
 _N_TRADEOFFS = 12
-_N_HALVED = 6  # of the step to the largest: 1 %
-_PARTS = (1 / 30, 1 / 15, 0.15, 0.3, 0.6, 1.0)  # of the trees
-LEAST = 1.0  # curvature of a side of a cut
+_N_HALVED = 6  # halvings of the step to the largest, to 1 %
+_PARTS = (1 / 30, 1 / 15, 0.15, 0.3, 0.6, 1.0)  # shares of the trees
+LEAST = 1.0  # minimum curvature of a side of a cut
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,17 +124,17 @@ class BoostedFit:
     local: BoostedScores
     penalty: str  # "once" or "per_row": who pays for a feature, the model or each row
     tradeoff: float  # nats per row that a unit of cost is worth
-    full_share: float  # at most, in the mean, of rows for the full model; 0 without a gate
-    n_trees: int  # of the gate, and of each output of the local model
+    full_share: float  # maximum mean share of rows for the full model; 0 without a gate
+    n_trees: int  # number for the gate, and for each output of the local model
     objective: float  # J without costs, nats per row, of the whole fit with all of its trees
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoostedLearner:
-    """What tries boosted gates and local models.
+    """Fits boosted gates and local models.
 
-    problem: of all rows of the matrix; items: what its columns cost; `penalty`, `tradeoff` and
-    full_share None where several are tried.
+    problem: with all rows of the matrix; items: costs of its columns; `penalty`, `tradeoff` and
+    full_share: None to try several values.
     """
 
     problem: Problem
@@ -170,14 +171,14 @@ class BoostedLearner:
                     yield from self._first(limited, grower, sums, penalty, tradeoff, share)
 
     def candidates(self, fits: Sequence[BoostedFit]) -> list[BoostedFit]:
-        """Return the fits that other rows judge, in the same order whatever was tried first."""
+        """Return the fits to be judged on other rows, in an order that is always the same."""
         return sorted(fits, key=lambda fit: (fit.penalty, -fit.tradeoff))
 
     def refitted(self, fit: BoostedFit) -> BoostedFit:
         """Return the fit as it is.
 
-        Trees grown anew on all rows read and cost something else, and their gate has other scores,
-        for which no row that judges has chosen the cut.
+        New trees for all rows would read other columns at other costs. Their gate would have other
+        scores, and no judging row would be left to choose its cut.
         """
         return fit
 
@@ -186,7 +187,7 @@ class BoostedLearner:
         return fit.gate, fit.local
 
     def _tradeoffs(self, problem: Problem, grower: Grower, penalty: str) -> list[float]:
-        """Return those that are tried; of the largest, the first trees buy the least they can."""
+        """Return the tradeoffs to try; with the largest, the first trees buy the least."""
         if self.tradeoff is not None:
             return [float(self.tradeoff)]
         mean = float(self.items.costs.mean()) if self.items.n_items else 1.0
@@ -215,7 +216,7 @@ class BoostedLearner:
         self, problem: Problem, grower: Grower, sums: Sums, penalty: str, tradeoff: float,
         share: float,
     ) -> Iterator[BoostedFit]:  # fmt: skip
-        """Yield the first trees of a fit, and then all of them."""
+        """Yield some of the first trees of a fit, and finally all of them."""
         value = problem.value_at(sums.gates, sums.outputs.T)
         c, start = problem.n_outputs, self.boosting.start(problem)
         n_trees = len(sums.local) // c
@@ -226,5 +227,5 @@ class BoostedLearner:
 
 
 def _coarse_first(n: int) -> list[int]:
-    """Return places in an order whose beginning is a coarser grid, if time ends it."""
+    """Return places, those of coarser grids first, in case time runs out."""
     return list(dict.fromkeys(k for step in (4, 2, 1) for k in range(0, n, step)))

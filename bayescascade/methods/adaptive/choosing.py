@@ -1,8 +1,8 @@
-"""What a fit tries, and which gate, local model and cut rows that judge find best in a budget.
+"""The trial of a fit, and the gate, local model and cut of least error within a budget.
 
-P_full limits the mean of q, not the share of rows whose gate is above 0: so the cut is chosen, too.
-At a cut the rows of higher gates are sent. Of each fit all cuts are tried that divide the rows, and
-those are kept that no other one of the fit is both cheaper and more right than.
+P_full limits the mean of q, not the share of rows whose gate is above 0, so the cut is chosen, too.
+Rows with a gate above the cut are sent. For each fit, all cuts that divide the rows are tried, and
+a cut is kept if no cheaper one of the fit has as small an error.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,9 +27,9 @@ from bayescascade.methods.adaptive.selecting import Fit
 
 
 class Judges(NamedTuple):
-    """Rows that judge, what the full model says of them and which features it reads.
+    """Judging rows, where the full model errs on them, and which features it reads.
 
-    learns (n_training_rows,): which of those are learned from.
+    learns (n_training_rows,): which training rows are learned from.
     """
 
     rows: Matrix
@@ -47,14 +47,14 @@ class AdaptiveFit:
     fit: Fit | BoostedFit
     cut: float  # the gate sends rows with a score above it
     error: float
-    cost: float  # mean of a row
-    sent_share: float  # of the rows, to the full model
+    cost: float  # mean per row
+    sent_share: float  # share of rows sent to the full model
 
 
 def judged(
     fit: Fit | BoostedFit, model: Gated, judges: Judges, items: CostItems, cut: float | None
 ) -> list[AdaptiveFit]:
-    """Return a fit with the cuts that are worth a look, the cheapest first; or with a given one."""
+    """Return a fit with its useful cuts, the cheapest first, or with a given cut."""
     if cut is not None:
         at = replace(model, cut=cut)
         sent, used = at.sent(judges.rows), at.kept_used(judges.rows)
@@ -74,7 +74,7 @@ def judged(
     ranked = scores[order]
     cuts = np.array([np.inf, *(0.5 * (ranked[:-1] + ranked[1:])), -np.inf])
     divides = np.array([True, *(ranked[:-1] > cuts[1:-1]), True])
-    costs[0] = _cost(model.kept_used(judges.rows), items).mean()  # the gate is not asked
+    costs[0] = _cost(model.kept_used(judges.rows), items).mean()  # without the cost of the gate
     costs[-1] = _cost(judges.full_used, items).mean()
     places = _worth(costs, errors, np.flatnonzero(divides))
     return [
@@ -85,7 +85,7 @@ def judged(
 def best_within(
     tried: Iterable[AdaptiveFit], budget: float | None, price: float
 ) -> AdaptiveFit | None:
-    """Return the one of least error + price cost within a budget, of equals the cheapest."""
+    """Return the fit with the least error + price cost within a budget, the cheapest among ties."""
     possible = [one for one in tried if budget is None or is_within(one.cost, budget)]
     if not possible:
         return None
@@ -102,7 +102,7 @@ def _cost(used: Flags, items: CostItems) -> Floats:
 
 
 def _worth(costs: Floats, errors: Floats, places: Integers) -> list[int]:
-    """Return the places that are cheaper, or less wrong, than all others."""
+    """Return the places that have a smaller error than all cheaper ones."""
     order = places[np.lexsort((errors[places], costs[places]))]
     least = np.minimum.accumulate(errors[order])
     is_new = np.append(True, errors[order][1:] < least[:-1])
@@ -110,43 +110,43 @@ def _worth(costs: Floats, errors: Floats, places: Integers) -> list[int]:
     return found
 
 
-_HELD_OUT = 0.25  # of the rows, where none are given to choose by
+_HELD_OUT = 0.25  # share of the rows, if no validation rows are given
 
 
 class Learner(Protocol):
-    """What tries gates and local models; a fit is its own, of what `AdaptiveFit` has."""
+    """Fits gates and local models; each class has its own fits, for `AdaptiveFit`."""
 
     def tried(self, learns: Flags) -> Iterator[Any]:
         """Yield fits to some of the rows, (n,) bool."""
 
     def candidates(self, fits: Sequence[Any]) -> Sequence[Any]:
-        """Return the fits that other rows judge."""
+        """Return the fits to be judged on other rows."""
 
     def refitted(self, fit: Any) -> Any:
-        """Return a fit of all rows, from where it was."""
+        """Return the fit continued on all rows."""
 
     def scores(self, fit: Any) -> tuple[Scores, Scores]:
-        """Return gate and local model of a fit, in the columns' units."""
+        """Return gate and local model of a fit, in the units of the columns."""
 
 
 class Trial(NamedTuple):
-    """What `fit` tried, and on what."""
+    """Candidates of `fit`, and the rows that they learned from."""
 
     fits: list[AdaptiveFit]
-    training: TrainingRows  # those that weigh some
+    training: TrainingRows  # those of positive weight
     learner: Learner
-    nothing: Gated  # that reads nothing, and has the full model
+    nothing: Gated  # reads nothing, with the full model
     judges: Judges
     watch: Watch
 
     def gated(self, fit: Any) -> Gated:
-        """Return what rows go through by a fit; nothing is sent."""
+        """Return the gate and models of a fit; no row is sent."""
         gate, local = self.learner.scores(fit)
         return replace(self.nothing, gate=gate, local=local)
 
     def try_each(self, items: CostItems, cut: float | None) -> bool:
-        """Try what is asked for, until time is up; return whether Ctrl-C ended it."""
-        with single_threaded():  # products of few columns
+        """Try all candidates until time is up; return whether Ctrl-C ended the trial."""
+        with single_threaded():  # for products of few columns
             each = ([fit] for fit in self.learner.tried(self.judges.learns))
             fits, is_interrupted = tried_in_time(each, self.watch)
         for fit in self.learner.candidates(fits):
@@ -157,9 +157,9 @@ class Trial(NamedTuple):
 def judges_of(
     training: TrainingRows, full: FullModel, fair: Floats, generator: Any, is_given: bool
 ) -> Judges:
-    """Return the rows that choose: validation rows, else held-out ones unless all is given.
+    """Return the judging rows: validation rows, held-out rows, or all if nothing is chosen.
 
-    fair (n_rows, n_classes): what the full model says of rows that it was not fitted on.
+    fair (n_rows, n_classes): probabilities of the full model for rows it was not fitted to.
     """
     learns = np.ones(len(training.rows), np.bool_)
     if training.validation_labels is not None:
@@ -180,7 +180,7 @@ def judges_of(
 
 
 def counted(training: TrainingRows) -> TrainingRows:
-    """Return the rows that weigh some."""
+    """Return the rows of positive weight."""
     kept = training.weights > 0
     if kept.all():
         return training

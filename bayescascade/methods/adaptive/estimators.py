@@ -31,7 +31,7 @@ from bayescascade.model.sampled import no_rows
 from bayescascade.report.numbers import share_text
 from bayescascade.report.page import BLANK, Page, Pieces, count_of
 
-_GREEDY = 2  # times the trees of a gate and a local model has one without a gate
+_GREEDY = 2  # factor of the number of trees if there is no gate
 
 
 @dataclass(eq=False, repr=False)
@@ -147,7 +147,7 @@ class AdaptiveClassifier(GatedClassifier):
         return Trial([], training, learner, nothing, judges, watch)
 
     def _learner_of(self, training: TrainingRows, losses: Floats, scaling: Scaling) -> Learner:
-        """Return what tries gates and local models."""
+        """Return the learner of gates and local models."""
         is_linear = self.learner == "linear"
         problem = Problem(
             scaling.scaled(training.rows) if is_linear else training.rows, training.labels,
@@ -228,7 +228,7 @@ class AdaptiveClassifier(GatedClassifier):
     @property
     def _fitted(self) -> Fit | None:
         fit = None if self._fit is None else self._fit.fit
-        return fit if isinstance(fit, Fit) else None  # of linear ones
+        return fit if isinstance(fit, Fit) else None  # for linear models
 
     def oracle(self, X: Any, y: Any) -> GateOracle:
         """Return the smallest possible error of any gate between both models, at each cost.

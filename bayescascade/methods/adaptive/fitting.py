@@ -1,4 +1,4 @@
-"""Fitting the full model of a gate, and what it says of rows that it was not fitted on."""
+"""Fitting the full model of a gate, and its predictions for rows that it was not fitted to."""
 
 import warnings
 from collections.abc import Callable
@@ -24,11 +24,11 @@ from bayescascade.methods.adaptive.full import FullModel, OfAny, OfBudgeted, OfF
 from bayescascade.methods.forests.forest import Forest
 
 LEAST = 1e-3
-"""What a probability of the full model counts as at least: a forest's may be 0."""
+"""Lower limit of a probability of the full model: one of a forest may be 0."""
 
 
 class Fitted(NamedTuple):
-    """A full model, and what it says of the rows that gate and local model learn from."""
+    """A full model, and its probabilities for the rows that gate and local model learn from."""
 
     model: FullModel
     chances: Floats  # (n_rows, n_classes)
@@ -37,7 +37,7 @@ class Fitted(NamedTuple):
 def fit_budgeted(
     fitted: BudgetedClassifier, training: TrainingRows, X: Any, labels: Any, in_sample: bool
 ) -> Fitted:
-    """Return a fitted classifier of ours, and what clones say of rows X of other folds."""
+    """Return a fitted budgeted classifier, with out-of-fold probabilities for rows X."""
     if not np.array_equal(fitted.classes_, training.classes):
         raise _other_classes(fitted.classes_, training.classes)
     if isinstance(fitted._walk(fitted._encoder)(), ChoosingWalk):
@@ -60,9 +60,9 @@ def fit_budgeted(
 
 
 def fit_any(estimator: Any, training: TrainingRows, source: Integers, in_sample: bool) -> Fitted:
-    """Return a classifier of scikit-learn, fitted if it is not, and what it says of the rows.
+    """Return a scikit-learn classifier, fitted if necessary, with its probabilities for the rows.
 
-    Out of bag where its trees have bags, else of five folds, each by the others.
+    They are out-of-bag if its trees have bags, and otherwise from 5-fold cross-validation.
     """
     if not is_classifier(estimator):
         raise ParameterError(f"estimator must be a classifier, got {type(estimator).__name__}")
@@ -110,12 +110,12 @@ def fit_any(estimator: Any, training: TrainingRows, source: Integers, in_sample:
 
 
 def losses_of(chances: Floats, labels: Integers) -> Floats:
-    """Return the loss of each row, nats, by probabilities (n, n_classes)."""
+    """Return the loss of each row, nats, from probabilities (n, n_classes)."""
     return -np.log(np.clip(chances[np.arange(len(labels)), labels], LEAST, 1.0))
 
 
 def own_estimator(estimator: Any, given: GivenRows) -> BudgetedClassifier | None:
-    """Return the full model, fitted, if it is a budgeted one, whose columns these must be."""
+    """Return the full model, fitted, if it is budgeted; it must have the columns of the rows."""
     if not isinstance(estimator, BudgetedClassifier):
         return None
     own: BudgetedClassifier = estimator
@@ -131,7 +131,7 @@ def own_estimator(estimator: Any, given: GivenRows) -> BudgetedClassifier | None
 def _by_folds(
     estimator: Any, training: TrainingRows, chances: Floats, says: Callable[[Any, Matrix], Floats]
 ) -> Floats:
-    """Return what is said of each row by a clone fitted to other folds, or already was said."""
+    """Return out-of-fold predictions of clones; the given ones if a fold lacks a class."""
     folds, said = fold_of_rows(training.labels), chances.copy()
     for fold in np.unique(folds).tolist():
         check_time()

@@ -1,4 +1,4 @@
-"""The full model of a gate: a forest read by path, a budgeted classifier, any other, or none."""
+"""The full model of a gate: a forest, a budgeted classifier, any other classifier, or none."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
@@ -15,14 +15,14 @@ from bayescascade.methods.forests.forest import Forest, ForestWalk
 
 
 class OfForest(NamedTuple):
-    """A forest of scikit-learn, whose trees read what their paths need."""
+    """A scikit-learn forest, whose trees read only the features on a row's paths."""
 
     forest: Forest
     source: Integers  # the feature of each column of the matrix
 
     @property
     def text(self) -> str:
-        """What it is called."""
+        """Its name in texts."""
         return f"forest of {self.forest.n_trees} trees"
 
     def probabilities(self, rows: Matrix) -> Floats:
@@ -30,11 +30,11 @@ class OfForest(NamedTuple):
         return self.forest.predict_proba(rows)
 
     def used(self, rows: Matrix) -> Flags:
-        """Return which features it reads for each row, (n, n_features)."""
+        """Return the features read for each row, (n, n_features)."""
         return features_of(self.forest.features_used(rows), self.source)
 
     def walk(self, encoder: MatrixEncoder) -> Walk:
-        """Return a row of which nothing is known."""
+        """Return a row without known features."""
         return ForestWalk(self.forest, encoder)
 
     def to_record(self) -> dict[str, Any]:
@@ -43,13 +43,13 @@ class OfForest(NamedTuple):
 
 
 class OfBudgeted(NamedTuple):
-    """A classifier that pays for what it reads, perhaps itself behind a gate."""
+    """A budgeted classifier, which may itself have a gate."""
 
     model: BudgetedClassifier
 
     @property
     def text(self) -> str:
-        """What it is called."""
+        """Its name in texts."""
         return self.model.title
 
     def probabilities(self, rows: Matrix) -> Floats:
@@ -57,11 +57,11 @@ class OfBudgeted(NamedTuple):
         return self.model._probabilities(rows)
 
     def used(self, rows: Matrix) -> Flags:
-        """Return which features it reads for each row, (n, n_features)."""
+        """Return the features read for each row, (n, n_features)."""
         return self.model._features_read(rows)
 
     def walk(self, encoder: MatrixEncoder) -> Walk:
-        """Return a row of which nothing is known."""
+        """Return a row without known features."""
         return self.model._walk(encoder)()
 
     def to_record(self) -> dict[str, Any]:
@@ -73,12 +73,12 @@ class OfAny(NamedTuple):
     """Any other classifier, which reads every feature."""
 
     estimator: Any
-    calibrator: Any  # of decision values, None where it has probabilities
+    calibrator: Any  # for decision values; None if it has probabilities
     n_features: int
 
     @property
     def text(self) -> str:
-        """What it is called."""
+        """Its name in texts."""
         last = self.estimator.steps[-1][1] if hasattr(self.estimator, "steps") else self.estimator
         return type(last).__name__
 
@@ -90,15 +90,15 @@ class OfAny(NamedTuple):
         return np.asarray(self.calibrator.predict_proba(values), np.float64)
 
     def used(self, rows: Matrix) -> Flags:
-        """Return which features it reads for each row, (n, n_features)."""
+        """Return the features read for each row, (n, n_features)."""
         return np.ones((len(rows), self.n_features), np.bool_)
 
     def walk(self, encoder: MatrixEncoder) -> Walk:
-        """Return a row of which nothing is known."""
+        """Return a row without known features."""
         return _Whole(self, range(self.n_features), encoder)
 
     def to_record(self) -> dict[str, Any]:
-        """Raise ParameterError: files hold no such objects."""
+        """Raise ParameterError, because files cannot contain such models."""
         raise ParameterError(
             "estimator must be a forest of scikit-learn or a classifier of bayescascade to be "
             f"saved as JSON, got {self.text}; joblib saves the whole model"
@@ -121,14 +121,14 @@ class _Whole(WholeWalk):
 
 
 class Nobody(NamedTuple):
-    """No full model, where nothing is sent: the shares of the classes (n_classes,)."""
+    """No full model, for gates that send no row: the shares of the classes (n_classes,)."""
 
     shares: Floats
     n_features: int
 
     @property
     def text(self) -> str:
-        """What it is called."""
+        """Its name in texts."""
         return "nobody"
 
     def probabilities(self, rows: Matrix) -> Floats:
@@ -136,7 +136,7 @@ class Nobody(NamedTuple):
         return np.repeat(self.shares[np.newaxis], len(rows), axis=0)
 
     def used(self, rows: Matrix) -> Flags:
-        """Return which features it reads for each row, (n, n_features)."""
+        """Return the features read for each row, (n, n_features)."""
         return np.zeros((len(rows), self.n_features), np.bool_)
 
     def walk(self, encoder: MatrixEncoder) -> Walk:
@@ -144,16 +144,16 @@ class Nobody(NamedTuple):
         return _Whole(self, (), encoder)
 
     def to_record(self) -> dict[str, Any]:
-        """Return plain JSON types; the shares are those of the gate's record."""
+        """Return plain JSON types; the shares are in the gate's record."""
         return {"nobody": True}
 
 
 FullModel: TypeAlias = OfForest | OfBudgeted | OfAny | Nobody
-"""What rows that are hard go to; rows are those of the matrix."""
+"""The model for hard rows; rows are those of the matrix."""
 
 
 def full_from_record(record: Mapping[str, Any], source: Integers, n_classes: int) -> FullModel:
-    """Return what `to_record` of a full model returned; ModelFileError if its parts do not fit."""
+    """Rebuild a full model from its record; ModelFileError if its parts do not fit together."""
     if "forest" in record:
         return OfForest(Forest.from_dict(record["forest"], source.size, n_classes), source)
     model = budgeted_from_record(record["model"])

@@ -1,4 +1,4 @@
-"""A gate, a local classifier and a full model, as rows go through them."""
+"""A gate, a local classifier and a full model, and the ways of rows through them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,16 +17,16 @@ from bayescascade.methods.adaptive.linear import LinearScores
 from bayescascade.methods.adaptive.objective import class_chances
 
 _ENDS = {"none": np.inf, "all": -np.inf}
-"""Cuts at which the gate does not look at a row."""
+"""Cuts at which the gate reads nothing."""
 
 
 Scores: TypeAlias = LinearScores | BoostedScores
-"""What a gate and a local model are: scores of rows, which read some columns of each."""
+"""A gate or a local model: scores of rows, which read some columns."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gated:
-    """What rows go through: sent is where the gate's score is above the cut.
+    """A gate with its models; rows with a gate score above the cut are sent.
 
     means (p,) stand for NaN; source (p,) the feature of each column; shares (n_classes,) of the
     classes, before anything is known. At an infinite cut the gate reads nothing.
@@ -42,14 +42,14 @@ class Gated:
 
     @classmethod
     def of(cls, full: FullModel, means: Floats, source: Integers, shares: Floats) -> Self:
-        """Return what reads nothing, and sends nothing to a full model."""
+        """Return one that reads nothing, and sends no row to the full model."""
         logs = np.log(np.maximum(shares, np.finfo(np.float64).tiny))
         starts = np.array([logs[1] - logs[0]]) if len(logs) == 2 else logs
         none, local = (LinearScores.constant(at, source.size) for at in (np.zeros(1), starts))
         return cls(none, local, full, np.inf, means, source, shares)
 
     def nothing(self) -> "Gated":
-        """Return what reads nothing: the shares of the classes."""
+        """Return one that reads nothing, and predicts the shares of the classes."""
         return Gated.of(self.full, self.means, self.source, self.shares)
 
     def gate_used(self, rows: Matrix) -> Flags:
@@ -59,7 +59,7 @@ class Gated:
         return features_of(self.gate.read(rows), self.source)
 
     def kept_used(self, rows: Matrix) -> Flags:
-        """Return which features are read of rows if they are kept, (n, n_features)."""
+        """Return the features read for rows that are kept, (n, n_features)."""
         return self.gate_used(rows) | features_of(self.local.read(rows), self.source)
 
     @property
@@ -78,7 +78,7 @@ class Gated:
         return self.scores(rows) > self.cut
 
     def local_chances(self, rows: Matrix) -> Floats:
-        """Return what the local model says, (n, n_classes)."""
+        """Return the probabilities of the local model, (n, n_classes)."""
         return class_chances(self.local.of(rows, self.means))
 
     def probabilities(self, rows: Matrix) -> Floats:
@@ -111,7 +111,7 @@ class Gated:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], source: Integers, n_classes: int) -> Self:
-        """Return what `to_record` returned; ModelFileError if its parts do not fit together."""
+        """Rebuild one from `to_record`; ModelFileError if its parts do not fit together."""
         p, c = source.size, 1 if n_classes == 2 else n_classes
         means = read_array(record, "means", (p,))
         shares = read_array(record, "shares", (n_classes,), least=0, most=1)
@@ -131,14 +131,14 @@ class Gated:
 
 
 def _scores_from_record(record: Mapping[str, Any], n_outputs: int, n_columns: int) -> Scores:
-    """Return what `to_record` returned; ModelFileError if it is something else."""
+    """Rebuild scores from `to_record`; ModelFileError if the record is malformed."""
     if "trees" in record:
         return BoostedScores.from_record(record, n_outputs, n_columns)
     return LinearScores.from_record(record, n_outputs, n_columns)
 
 
 class GatedWalk:
-    """A row on its way, see `costs.acquisition`: to the gate, and on where that sends it."""
+    """A row on its way through the gate to one of the models; see `costs.acquisition`."""
 
     def __init__(self, model: Gated, encoder: MatrixEncoder) -> None:
         self._model = model
@@ -155,14 +155,14 @@ class GatedWalk:
 
     @property
     def waiting(self) -> dict[int, int]:
-        """The features that are asked for next."""
+        """The features to acquire next."""
         sent = self._sent
         asked = self._gate if sent is None else self._full if sent else self._local
         return dict(asked.waiting)
 
     @property
     def probabilities(self) -> Floats:
-        """What is said by what is known: shares of the classes until a model has what it needs."""
+        """The probabilities so far: shares of the classes until a model has all its features."""
         sent = self._sent
         if sent is None or self.waiting:
             return self._model.shares
@@ -172,6 +172,6 @@ class GatedWalk:
         return chances
 
     def learn(self, column: int, value: object) -> None:
-        """Take the value of a feature."""
+        """Set the value of a feature."""
         for each in (self._gate, self._local, self._full):
             each.learn(column, value)

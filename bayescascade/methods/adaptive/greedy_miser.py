@@ -1,4 +1,4 @@
-"""Boosted trees that pay for the features they read, without a full model."""
+"""Boosted trees that pay for their features, without a full model."""
 
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
@@ -39,9 +39,9 @@ class GreedyMiserClassifier(GatedClassifier):
 
     Notes
     -----
-    Xu, Weinberger and Chapelle (2012), as Nan (2018) has it in chapter 5: `AdaptiveClassifier`
-    without a gate. The gain of a split is the decrease of the loss minus `tradeoff` times the cost
-    of its feature. With penalty "once", as printed, the cost is paid once for the whole model. With
+    Xu, Weinberger and Chapelle (2012), as in chapter 5 of Nan (2018): `AdaptiveClassifier` without
+    a gate. The gain of a split is the decrease of the loss minus `tradeoff` times the cost of its
+    feature. With penalty "once", as printed, the cost is paid once for the whole model. With
     "per_row" it is paid by each row of the node that has not paid yet, so other rows need not
     acquire the feature.
 

@@ -1,4 +1,4 @@
-"""Boosted trees over binned columns, as Python grows and reads them, and their scores."""
+"""Boosted trees over binned columns: growing in Python, and scores."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,11 +25,11 @@ from bayescascade.methods.adaptive.kernels.trees import (
 from bayescascade.methods.forests.forest import TreesWalk
 from bayescascade.methods.forests.trees import Trees, linked, splits_from_dict
 
-_BLOCK = 8192  # rows whose leaves are held at a time
+_BLOCK = 8192  # rows whose leaves are in memory at a time
 
 __all__ = ["LEAF", "Grower", "Growth", "Prices", "Tree"]
 N_BINS = 63
-"""Bins of a column, at most; what is missing has one more."""
+"""Maximum number of bins of a column; missing cells have one more."""
 
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -67,7 +67,7 @@ class BoostedScores:
 
     @property
     def columns(self) -> Integers:
-        """Columns of the matrix that are read for some row."""
+        """Columns of the matrix that some tree reads."""
         return np.unique(self.trees.feature[self.trees.is_split]).astype(np.int64)
 
     def of(self, rows: Matrix, means: Floats) -> Floats:
@@ -83,7 +83,7 @@ class BoostedScores:
         return scores
 
     def read(self, rows: Matrix) -> Flags:
-        """Return which columns are read for each row, (n, p)."""
+        """Return the columns read for each row, (n, p)."""
         return self.trees.features_used(rows)
 
     def walk(self, means: Floats, encoder: MatrixEncoder) -> "BoostedWalk":
@@ -121,7 +121,7 @@ class BoostedWalk(TreesWalk):
 
     @property
     def scores(self) -> Floats:
-        """What they come to, once nothing is waited for, (c,)."""
+        """The scores (c,), once no feature is missing."""
         total = self._scores.intercept_.copy()
         for tree, node in enumerate(self.nodes.tolist()):
             total[tree % len(total)] += self._scores.values_[node]
@@ -130,7 +130,7 @@ class BoostedWalk(TreesWalk):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grower:
-    """What grows trees on the same rows in bins; penalty: "once", "per_row" or "none"."""
+    """Grows trees on the same binned rows; penalty: "once", "per_row" or "none"."""
 
     data: Binned
     cuts: tuple[Floats, ...]
@@ -142,7 +142,7 @@ class Grower:
     def of(
         cls, rows: Matrix, weights: Floats, items: CostItems, growth: Growth, penalty: str
     ) -> Self:
-        """Return that of rows (n, p), with what the columns of the matrix cost."""
+        """Return the grower for rows (n, p), with the costs of their columns."""
         cells = rows.astype(np.float32).astype(np.float64)
         cuts = tuple(_cuts(column, weights) for column in cells.T)
         n, p = cells.shape
@@ -161,9 +161,9 @@ class Grower:
         return cls(data, cuts, growth, penalty, space)
 
     def buying(self, price: float, sizes: Floats) -> Prices:
-        """Return what nothing is paid of yet, at a price of a unit of cost, nats.
+        """Return prices with nothing paid yet, at a price in nats per unit of cost.
 
-        price: for the model, or for each row; sizes (n,): by how much rows have to pay.
+        price: for the model, or for each row; sizes (n,): by how much each row counts in payments.
         """
         m, is_rows = self.data.costs.size, self.penalty == "per_row"
         return Prices(
@@ -172,7 +172,7 @@ class Grower:
         )  # fmt: skip
 
     def grow(self, prices: Prices, gradients: Floats, curvatures: Floats, scores: Floats) -> Tree:
-        """Return a tree; its values are added to scores (n,), and what it reads is paid."""
+        """Return a tree, add its values to scores (n,), and mark its items as paid."""
         n = 2 ** (self.growth.depth + 1) - 1
         tree = Tree(
             np.empty(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.bool_), np.zeros(n)
@@ -181,7 +181,7 @@ class Grower:
         return tree
 
     def scores(self, grown: Sequence[Tree], starts: Floats) -> BoostedScores:
-        """Return the sums of trees, and of what they begin with (c,), for rows of the matrix."""
+        """Return the sums of trees and of initial values (c,), as scores of rows of the matrix."""
         nothing = Tree(np.full(1, LEAF), np.zeros(1, np.int64), np.zeros(1, np.bool_), np.zeros(1))
         made = list(grown) or [nothing] * len(starts)
         column, cut, missing_left, value = (
@@ -196,7 +196,7 @@ class Grower:
 
 
 def _in_preorder(tree: Tree) -> list[int]:
-    """Return the nodes of a heap that are there, in preorder."""
+    """Return the existing nodes of a heap, in preorder."""
     found, waiting = [], [0]
     while waiting:
         node = waiting.pop()
@@ -207,7 +207,7 @@ def _in_preorder(tree: Tree) -> list[int]:
 
 
 def _cuts(column: Floats, weights: Floats) -> Floats:
-    """Return ascending cuts between a column's values, at most one less than bins."""
+    """Return ascending cuts between a column's values, fewer than the maximum number of bins."""
     known = ~np.isnan(column)
     values, sizes = column[known], weights[known]
     if not values.size or values.min() == values.max():

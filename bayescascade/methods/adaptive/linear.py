@@ -1,4 +1,4 @@
-"""Adapt-Lin: scores, gate and local model are linear, of columns of mean 0 and variance 1."""
+"""Adapt-Lin: scores of gate and local model are linear in columns of mean 0 and variance 1."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,18 +17,18 @@ from bayescascade.methods.adaptive.objective import Problem
 from bayescascade.methods.adaptive.posterior import AdaptivePosterior
 from bayescascade.methods.adaptive.selecting import SHARES, Choosing, Fit
 
-_TRADEOFFS = tuple(np.geomspace(0.3, 1e-4, 10).tolist())  # of a feature of mean cost, nats a row
+_TRADEOFFS = tuple(np.geomspace(0.3, 1e-4, 10).tolist())  # for a feature of mean cost, nats per row
 
 
 class Scaling(NamedTuple):
-    """Means (p,) of columns, and one over their deviations, 0 of constant ones."""
+    """Means (p,) of columns, and inverses of their deviations, 0 for constant columns."""
 
     means: Floats
     scales: Floats
 
     @classmethod
     def of(cls, rows: Matrix, weights: Floats) -> Self:
-        """Return that of rows (n, p); NaN is left out."""
+        """Return the scaling of rows (n, p), without NaN."""
         sizes = np.where(np.isnan(rows), 0.0, weights[:, np.newaxis])
         totals = np.maximum(sizes.sum(axis=0), np.finfo(np.float64).tiny)
         cells = np.nan_to_num(rows.astype(np.float64))
@@ -38,7 +38,7 @@ class Scaling(NamedTuple):
         return cls(means, np.where(varies, 1 / np.where(varies, deviations, 1.0), 0.0))
 
     def scaled(self, rows: Matrix) -> Floats:
-        """Return columns of mean 0 and variance 1, and one of 1; NaN counts as the mean."""
+        """Return columns of mean 0 and variance 1, and a column of ones; NaN counts as the mean."""
         cells = np.nan_to_num((rows.astype(np.float64) - self.means) * self.scales)
         return np.column_stack([cells, np.ones(len(rows))])
 
@@ -59,13 +59,13 @@ class LinearScores:
 
     @classmethod
     def of_scaled(cls, part: Floats, scaling: Scaling) -> Self:
-        """Return scores from coefficients (p + 1, c) of scaled columns; the last are intercepts."""
+        """Return scores from coefficients (p + 1, c) of scaled columns, intercepts last."""
         coef = (part[:-1] * scaling.scales[:, np.newaxis]).T
         return cls(coef, part[-1] - coef @ scaling.means)
 
     @classmethod
     def constant(cls, starts: Floats, n_columns: int) -> Self:
-        """Return constant scores (c,), which read no column."""
+        """Return constant scores (c,)."""
         return cls(np.zeros((len(starts), n_columns)), starts)
 
     @property
@@ -88,7 +88,7 @@ class LinearScores:
         return not self.coef_.any()
 
     def read(self, rows: Matrix) -> Flags:
-        """Return which columns are read for each row, (n, p)."""
+        """Return the columns read for each row, (n, p)."""
         read = np.zeros((len(rows), self.coef_.shape[1]), np.bool_)
         read[:, self.columns] = True
         return read
@@ -109,7 +109,7 @@ class LinearScores:
 
 
 class LinearWalk(WholeWalk):
-    """A row on its way to linear scores: it waits for every feature that they weigh."""
+    """A row on its way to linear scores, which need all features with coefficients."""
 
     def __init__(self, scores: LinearScores, means: Floats, encoder: MatrixEncoder) -> None:
         super().__init__(encoder.source[scores.columns].tolist(), encoder)
@@ -117,17 +117,17 @@ class LinearWalk(WholeWalk):
 
     @property
     def scores(self) -> Floats:
-        """What they come to, once nothing is waited for, (c,)."""
+        """The scores (c,), once no feature is missing."""
         found: Floats = self._scores.of(self.cells, self._means)[0]
         return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearLearner:
-    """What tries linear gates and local models.
+    """Fits linear gates and local models.
 
-    problem: of all rows, scaled; items: what the matrix's columns cost; `selection`, `start`,
-    `tradeoff` and full_share as parameters of the estimator.
+    problem: with all rows, scaled; items: costs of the matrix's columns; `selection`, `start`,
+    `tradeoff` and full_share: as in the estimator.
     """
 
     problem: Problem
@@ -153,9 +153,10 @@ class LinearLearner:
         yield from choosing.grouped(problem, shares, tradeoffs)
 
     def candidates(self, fits: Sequence[Fit]) -> list[Fit]:
-        """Return the fits that other rows judge.
+        """Return the fits to be judged on other rows.
 
-        With a tradeoff, sets are searched for that of least J + tradeoff times cost, of each limit.
+        With a tradeoff and a search of sets, these are the fits of least J + tradeoff times cost,
+        one for each limit.
         """
         if self.tradeoff is None or self.selection != "search":
             return list(fits)
@@ -169,7 +170,7 @@ class LinearLearner:
         ]
 
     def refitted(self, fit: Fit) -> Fit:
-        """Return a fit of all rows, from where it was."""
+        """Return the fit continued on all rows."""
         penalty = None
         if self.selection == "group_lasso":
             places = np.arange(self.items.n_columns)
@@ -179,7 +180,7 @@ class LinearLearner:
         return replace(fit, state=state, objective=value)
 
     def scores(self, fit: Fit) -> tuple[LinearScores, LinearScores]:
-        """Return gate and local model of a fit, in the columns' units."""
+        """Return gate and local model of a fit, in the units of the columns."""
         gate, local = fit.state
         return (
             LinearScores.of_scaled(gate[:, np.newaxis], self.scaling),
@@ -187,7 +188,7 @@ class LinearLearner:
         )
 
     def posterior(self, fit: Fit | None, temperature: float) -> AdaptivePosterior:
-        """Return the posterior over gates and local models of a fit's set, or of no columns."""
+        """Return the posterior over gates and local models with a fit's columns, or with none."""
         one, share = self.problem, 1.0 if fit is None else fit.full_share
         return AdaptivePosterior(
             one.rows[:, self._columns(fit)][:, :-1], one.labels, one.full_losses, one.n_classes,
@@ -203,7 +204,7 @@ class LinearLearner:
         return posterior.joined(fit.state.gate[columns], fit.state.local[columns])
 
     def _columns(self, fit: Fit | None) -> Flags:
-        """Return the columns that have coefficients, the last is of the intercepts."""
+        """Return the columns with coefficients; the last one is for the intercepts."""
         if fit is not None:
             return fit.columns
         columns = np.zeros(self.problem.rows.shape[1], np.bool_)

@@ -1,14 +1,14 @@
-"""The objective of a gate and a local classifier beside a full one, and its gradient.
+"""The objective of a gate and a local classifier for a full model, and its gradient.
 
-Nan ("Learning to predict under a budget", 2018), (OPT) and (OPT1) of chapter 5. Of row i, with
+Nan ("Learning to predict under a budget", 2018), (OPT) and (OPT1) of chapter 5. For row i, with
 weight w_i (sum 1), gate g_i = g(x_i), local outputs f_i = f_1(x_i) and the full model's loss l_0i:
 
     A_i = l_1(f_i, y_i) + log(1 + exp(g_i)),      B_i = l_0i + log(1 + exp(-g_i)),
     J = min_q sum_i w_i [(1 - q_i) A_i + q_i B_i - H(q_i)] + Omega,       sum_i w_i q_i <= P_full,
 
-q_i the share of row i that goes to the full model, H the entropy, l_1 the logistic loss (of more
-than two classes softmax). The minimum over q is q_i = sigma(A_i - B_i - beta), beta >= 0 the least
-that meets the limit. With it
+where q_i is the share of row i that goes to the full model, H the entropy, and l_1 the logistic
+loss (softmax loss for more than two classes). The minimum over q is q_i = sigma(A_i - B_i - beta),
+with the least beta >= 0 that meets the limit. Then
 
     J = -sum_i w_i log[exp(-A_i) + exp(-B_i - beta)] - beta P_full + Omega,
 
@@ -19,11 +19,11 @@ of J over g and f_1 is that of the sum at fixed q (envelope theorem).
 With ``distance="log_odds"`` the gate is fitted to the log odds of q instead (Adapt-LstSq, A.1):
     J = min_q sum_i w_i [(1 - q_i) l_1i + q_i l_0i + (logit q_i - g_i)^2] + Omega.
 
-Omega is `ridge` / (2 n) times the squares of the coefficients of columns of variance 1, without
-intercepts, n the weight of all rows. Costs are no part of J: sets of features are compared by J and
-what they cost.
+Omega is `ridge` / (2 n) times the sum of squared coefficients of columns of variance 1, without
+intercepts; n is the weight of all rows. J does not include costs: sets of features are compared by
+J and by cost.
 
-`best_split` is (OPT1), in closed form but for the price beta. `best_log_odds` is for a gate that is
+`best_split` is (OPT1), in closed form except for the price beta. `best_log_odds` is for a gate
 fitted to the log odds of q: (OPT5) of A.1, corrected as in the errata of the documentation: over
 s_i = logit(q_i), with a_i = l_1i - l_0i,
 
@@ -32,13 +32,13 @@ s_i = logit(q_i), with a_i = l_1i - l_0i,
 At a price beta >= 0 of a share each row minimizes ``h(s) = (a - beta) sigma(-s) + (s - g)^2`` by
 itself. Its derivative ``2 (s - g) - (a - beta) sigma(s) sigma(-s)`` has all its roots between g and
 g + (a - beta) / 8, and a single one where ``|a - beta| < 12 sqrt 3``, since the derivative of
-sigma(s) sigma(-s) is at most 1 / (6 sqrt 3). Elsewhere the best of the roots that a grid tells
-apart is taken.
+sigma(s) sigma(-s) is at most 1 / (6 sqrt 3). Otherwise the best of the roots that a grid separates
+is taken.
 
-The price is found by Newton's method in a bracket: q falls as it grows. Where all rows have a
-single root, q is continuous in the price, so that the limit is met, and the shares are the best
-ones: for any others within the limit, the sum is no less. Else rows may jump, and what is returned
-is the best of those whose mean is at most the mean returned.
+The price is found by Newton's method in a bracket, because q falls as it grows. If all rows have a
+single root, q is continuous in the price, so the limit is met with equality, and no other shares
+within the limit have a smaller sum. Otherwise q of a row may jump, and the returned shares are the
+best among those whose mean is at most their own.
 """
 
 import math
@@ -59,11 +59,11 @@ from bayescascade.methods.adaptive.kernels.logistic import (
 _SINGLE = 12.0 * math.sqrt(3.0)
 _N_STEPS = 60
 _N_GRID = 33
-_NEAR = 1e-10  # below the limit that the mean of q may be
+_NEAR = 1e-10  # how far below the limit the mean of q may be
 
 
 class Split(NamedTuple):
-    """Shares q (n,) of rows that go to the full model, the price beta of doing so, and logit q."""
+    """Shares q (n,) of rows that go to the full model, their price beta, and logit q."""
 
     shares: Floats
     beta: float
@@ -73,21 +73,21 @@ class Split(NamedTuple):
 def best_split(gaps: Floats, sizes: Floats, limit: float) -> Split:
     """Return q_i = sigma(gap_i - beta) with the least beta >= 0 such that sum w q <= limit.
 
-    By Newton's method within a bracket that bisection halves where a step would leave it; gaps are
-    A - B (n,), sizes w (n,) of sum 1.
+    Newton's method within a bracket, with bisection if a step would leave it; gaps are A - B (n,),
+    sizes w (n,) of sum 1.
     """
     if limit <= 0.0:
         return Split(np.zeros_like(gaps), np.inf, np.full_like(gaps, -np.inf))
     if limit >= 1.0:
         return Split(expit(gaps), 0.0, gaps)
     shares = np.empty_like(gaps)
-    highest = max(float(gaps.max()) - float(logit(limit)), 0.0)  # all are at most the limit there
+    highest = max(float(gaps.max()) - float(logit(limit)), 0.0)  # all are within the limit there
     beta = price_of_limit(gaps, sizes, limit, highest, shares)
     return Split(shares, beta, gaps - beta)
 
 
 def best_log_odds(gaps: Floats, gates: Floats, sizes: Floats, limit: float) -> Split:
-    """Return the best shares, by gaps a (n,), gates g (n,) and sizes w (n,) of sum 1; limit > 0."""
+    """Return the best shares for gaps a (n,), gates g (n,), sizes w (n,) of sum 1, limit > 0."""
     logits = _logits(gaps, gates)
     if limit >= 1.0 or float(sizes @ expit(logits)) <= limit:
         return Split(expit(logits), 0.0, logits)
@@ -136,7 +136,7 @@ def _logits(prices: Floats, gates: Floats) -> Floats:
 
 
 def _brackets(prices: Floats, gates: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """Return the parts of [low, high] around the best root of each, separated by a grid."""
+    """Return intervals within [low, high] around the best root of each row, found on a grid."""
     ends = low[:, np.newaxis], high[:, np.newaxis]
     whole = ends[0] + (ends[1] - ends[0]) * np.linspace(0.0, 1.0, _N_GRID)
     bend = np.linspace(-8.0, 8.0, _N_GRID).clip(*ends)  # where sigma bends
@@ -149,7 +149,7 @@ def _brackets(prices: Floats, gates: Floats, low: Floats, high: Floats) -> tuple
 
 
 class State(NamedTuple):
-    """Coefficients of the gate (p,) and of the local model (p, c), the last row intercepts."""
+    """Coefficients of the gate (p,) and of the local model (p, c), intercepts last."""
 
     gate: Floats
     local: Floats
@@ -157,7 +157,7 @@ class State(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
-    """Rows (n, p) with a last column of 1, labels, weights > 0 and full-model losses, (n,) each.
+    """Rows (n, p) with a last column of ones; labels, weights > 0 and full-model losses, (n,) each.
 
     full_share in [0, 1] limits the mean of q; ridge >= 0; the distance of gate and q is "kl" or
     "log_odds". The latter needs full_share > 0.
@@ -194,7 +194,7 @@ class Problem:
         return self.losses_at(self.rows @ state.gate, self.rows @ state.local)
 
     def losses_at(self, gates: Floats, outputs: Floats) -> tuple[Floats, Floats]:
-        """Return the same as `losses`, from gates (n,) and local outputs (n, c)."""
+        """Return `losses` from gates (n,) and local outputs (n, c)."""
         local = local_losses(outputs, self.labels)
         if self.distance == "log_odds":
             return local, self.full_losses
@@ -213,7 +213,7 @@ class Problem:
         return best_split(gaps, sizes, self.full_share)
 
     def split_at(self, gates: Floats, outputs: Floats) -> Split:
-        """Return the same as `split`, from gates (n,) and local outputs (n, c)."""
+        """Return `split` from gates (n,) and local outputs (n, c)."""
         kept, sent = self.losses_at(gates, outputs)
         return self._split(kept - sent, gates)
 
@@ -264,7 +264,7 @@ class Problem:
         return value, gradient
 
     def pulls(self, outputs: Floats) -> Floats:
-        """Return the derivatives of the local loss by outputs (n, c)."""
+        """Return the derivatives of the local loss with respect to outputs (n, c)."""
         if outputs.shape[1] == 1:
             pulled: Floats = expit(outputs) - self.labels[:, np.newaxis]
             return pulled
@@ -274,7 +274,7 @@ class Problem:
 
 
 def local_losses(outputs: Floats, labels: Integers) -> Floats:
-    """Return the loss of each row, nats, by outputs (n, c)."""
+    """Return the loss of each row, nats, from outputs (n, c)."""
     if outputs.shape[1] == 1:
         losses = np.empty(len(outputs))
         signed_losses(np.ascontiguousarray(outputs[:, 0]), labels, losses)
@@ -287,7 +287,7 @@ def local_losses(outputs: Floats, labels: Integers) -> Floats:
 
 
 def class_chances(outputs: Floats) -> Floats:
-    """Return a probability of each class, (n, n_classes), by outputs (n, c)."""
+    """Return the probability of each class, (n, n_classes), from outputs (n, c)."""
     if outputs.shape[1] == 1:
         return np.column_stack([expit(-outputs[:, 0]), expit(outputs[:, 0])])
     shares = np.exp(outputs - outputs.max(axis=1, keepdims=True))

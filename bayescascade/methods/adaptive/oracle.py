@@ -1,9 +1,9 @@
-"""What the best gate could do between two models, if it knew which of them errs (Nan, 5.2).
+"""The best possible gate between two models, which knows which of them errs (Nan, 5.2).
 
 A row goes to the full model where its excess loss per cost saved, ``(l_1 - l_0) / (c_0 - c_1)``, is
-above a price. For each price that is the least loss at its mean cost, exactly: of all ways to send
-rows, minimum and maximum of ``loss + price cost`` are reached row by row. Between two costs of it,
-the line that joins their losses is a lower bound.
+above a price. For each price, this gate has exactly the least loss at its mean cost, because ``loss
++ price cost`` is minimized row by row. Between two such costs, the line through their losses is a
+lower bound.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class GateOracle(Printed):
     costs : (m,) float64
         Mean costs of a row, ascending.
     errors : (m,) float64
-        The least error rate at each, descending.
+        The least error rate at each cost, descending.
     sent_shares : (m,) float64
         Shares of the rows that go to the full model.
     gate_cost, gate_error : float
@@ -84,7 +84,7 @@ class GateOracle(Printed):
 def oracle_between(
     model: Gated, rows: Matrix, labels: NDArray[Any], classes: NDArray[Any], items: CostItems
 ) -> GateOracle:
-    """Return the oracle of labeled rows that go through gate, local and full model."""
+    """Return the oracle of labeled rows for a gate, its local model and its full model."""
     kept, sent = model.kept_used(rows), model.full.used(rows) | model.gate_used(rows)
     local_says, full_says = (
         classes[chances.argmax(axis=1)]
@@ -103,17 +103,17 @@ def oracle_of(
     full_costs: Floats,
     sent: Flags,
 ) -> GateOracle:
-    """Return the oracle of rows, (n,) each: which model errs, costs, and what the gate sends."""
+    """Return the oracle from errors and costs of both models and the rows sent, (n,) each."""
     gains = local_wrong.astype(np.float64) - full_wrong
     dearer = full_costs - local_costs
-    is_free = (dearer <= 0) & ((gains > 0) | ((gains == 0) & (dearer < 0)))  # at any price
+    is_free = (dearer <= 0) & ((gains > 0) | ((gains == 0) & (dearer < 0)))  # sent at any price
     may = (dearer > 0) & (gains > 0)
-    saves = (dearer < 0) & (gains < 0)  # sent at high prices, as that is cheaper
+    saves = (dearer < 0) & (gains < 0)  # sent at high prices, because the full model is cheaper
     base = is_free | saves
     changes = np.flatnonzero(may | saves)
     prices = gains[changes] / dearer[changes]
     order = changes[np.argsort(-prices, kind="stable")]
-    signs = np.where(saves[order], -1.0, 1.0)  # sent, or taken back
+    signs = np.where(saves[order], -1.0, 1.0)  # rows newly sent, or no longer sent
     n = len(gains)
     start_cost = np.where(base, full_costs, local_costs).sum()
     start_error = np.where(base, full_wrong, local_wrong).sum()

@@ -1,4 +1,4 @@
-"""Parameters of classifiers behind a gate, and of boosted trees alone, declared once."""
+"""Parameters of classifiers with a gate, and of boosted trees alone."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from bayescascade.model.parameters import missing_choice, unknown_choice
 
 
 class BoostedParameters(BudgetedParameters):
-    """Of boosted trees that pay for what they read."""
+    """Parameters of boosted trees that pay for features."""
 
     penalty: Choice[Any] = Choice(
         None,
@@ -44,7 +44,7 @@ class BoostedParameters(BudgetedParameters):
 
 
 class AdaptiveParameters(BoostedParameters):
-    """Of `AdaptiveClassifier`."""
+    """Parameters of `AdaptiveClassifier`."""
 
     estimator = Other(None, "The full model, a classifier", none="a forest")
     n_trees = Integer(100, "Number of trees of this forest", minimum=1)
@@ -87,7 +87,7 @@ class AdaptiveParameters(BoostedParameters):
 
 
 class GreedyMiserParameters(BoostedParameters):
-    """Of `GreedyMiserClassifier`."""
+    """Parameters of `GreedyMiserClassifier`."""
 
     n_boosted = Integer(300, "Number of boosted trees per output", minimum=1)
 

@@ -1,4 +1,4 @@
-"""The Gibbs posterior over gates and local classifiers beside a full model."""
+"""The Gibbs posterior over gates and local classifiers, given a full model."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -119,11 +119,11 @@ class AdaptivePosterior(ContinuousPosterior):
         return State(gate, state[n_columns:].reshape(n_columns, self.problem.n_outputs))
 
     def joined(self, gate: Floats, local: Floats) -> Floats:
-        """Return the state of these coefficients, (n_numbers,)."""
+        """Return the state (n_numbers,) with these coefficients."""
         return np.concatenate([gate, np.ravel(local)])
 
     def initial_state(self, rng: np.random.Generator) -> Floats:
-        """Return normal coefficients."""
+        """Return random normal coefficients."""
         shape = self.problem.rows.shape[1] * (1 + self.problem.n_outputs)
         return np.asarray(rng.normal(size=shape))
 
@@ -138,7 +138,7 @@ class AdaptivePosterior(ContinuousPosterior):
         return self.problem.split(self.parts(state)).shares
 
     def log_prior(self, state: Floats) -> float:
-        """Return the part of the log density by the ridge, nats."""
+        """Return the ridge part of the log density, nats."""
         penalty = self.problem.penalty(self.parts(state))
         return -self.problem.total * penalty / self.temperature
 

@@ -1,11 +1,10 @@
-"""Which sets of features gate and local model share: the sets that are tried.
+"""The sets of features that gate and local model share, and the search for them.
 
-A set is one of items of `costs.items` (features and groups): a column may have coefficients if all
-that it incurs is in the set. From all items down to none, the item is dropped whose coefficients of
-gate and local model have the least norm for what it costs, and both are fitted anew without it,
-from where they were. Of few items every set is tried, too, of more every single one, from several
-starts: the alternation stays near where it begins. Or the group norm selects, as
-printed.
+A set consists of items of `costs.items` (features and groups). A column may have coefficients if
+all its items are in the set. From all items down to none, the item is dropped whose coefficients in
+gate and local model have the least norm per cost, and both are refitted without it. If there are
+few items, all sets are tried, too; otherwise all sets of one item. They have several starts,
+because the alternation stays near its start. Alternatively the group norm selects, as printed.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,18 +24,18 @@ from bayescascade.methods.adaptive.alternating import (
 )
 from bayescascade.methods.adaptive.objective import Problem, State
 
-_SAME = 1e-4  # nats a row, between paths that go on alike
+_SAME = 1e-4  # nats per row, between paths that are taken to be the same
 
 FEW_ITEMS = 6
-"""Items of which every set is tried."""
+"""Up to this number of items, all sets are tried."""
 
 SHARES = (0.1, 0.3, 0.5, 0.7)
-"""Values of full_share that are tried where none is given."""
+"""Values of full_share to try if none is given."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fit:
-    """Gate and local model with a set of columns (p,) that may have coefficients, and their J.
+    """Gate and local model, the columns (p,) that may have coefficients, and J.
 
     tradeoff: gamma of the group norm, 0.0 if sets are searched; cost: cost of the set for a row.
     """
@@ -51,23 +50,23 @@ class Fit:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choosing:
-    """What is chosen among: items by columns of the matrix, and how starts are made."""
+    """The items of the columns to choose from, and how starts are made."""
 
-    items: CostItems  # of the matrix's columns
+    items: CostItems  # items of the matrix's columns
     start: str
 
     def of_items(self, kept: Flags) -> Flags:
-        """Return the columns that incur nothing but items kept, and the intercept, (p + 1,)."""
+        """Return the columns (p + 1,) whose items are all kept, and the intercept."""
         items = self.items
         free = [bool(kept[items.of_column(j)].all()) for j in range(items.n_columns)]
         return np.array([*free, True])
 
     def cost(self, columns: Flags) -> float:
-        """Return what columns (p + 1,) cost together."""
+        """Return the total cost of columns (p + 1,)."""
         return float(self.items.total(self.items.paid(columns[np.newaxis, :-1]))[0])
 
     def starts(self, problem: Problem, columns: Flags) -> list[State]:
-        """Return where the alternation begins."""
+        """Return the starts of the alternation."""
         n_columns = problem.rows.shape[1]
         zero = State(np.zeros(n_columns), np.zeros((n_columns, problem.n_outputs)))
         if self.start == "zero":
@@ -76,13 +75,13 @@ class Choosing:
         return [fitted, fitted_gate(problem, fitted, columns)]
 
     def searched(self, problem: Problem, shares: Sequence[float]) -> Iterator[Fit]:
-        """Yield the sets that are searched, for each limit of the share of the full model."""
+        """Yield fits with all sets searched, for each limit of the share of the full model."""
         yield from self.paths(problem, shares)
         for share in shares:
             yield from self._small(replace(problem, full_share=share))
 
     def paths(self, problem: Problem, shares: Sequence[float]) -> Iterator[Fit]:
-        """Yield the sets from all items down to none, for each limit of the share."""
+        """Yield fits with sets from all items down to none, for each limit of the share."""
         everything = self.of_items(np.ones(self.items.n_items, np.bool_))
         starts = self.starts(problem, everything)
         for share in shares:
@@ -93,7 +92,7 @@ class Choosing:
     def grouped(
         self, problem: Problem, shares: Sequence[float], tradeoffs: Sequence[float]
     ) -> Iterator[Fit]:
-        """Yield what the group norm selects, by tradeoffs for each limit, the largest first."""
+        """Yield fits with the group norm, for each limit and each tradeoff, the largest first."""
         places = np.arange(self.items.n_columns)
         norms = CostNorms.of(self.items, places, n_free=1)
         everything = self.of_items(np.ones(self.items.n_items, np.bool_))
@@ -116,7 +115,7 @@ class Choosing:
         return Fit(state, columns, problem.full_share, 0.0, value, self.cost(columns))
 
     def _dropping(self, problem: Problem, start: State, met: dict[bytes, float]) -> Iterator[Fit]:
-        """Yield all items, then without the one of least norm per cost, until a path is met."""
+        """Yield fits, dropping items of least norm per cost until a known path is met."""
         kept = np.ones(self.items.n_items, np.bool_)
         fit = self._fit(problem, start, self.of_items(kept))
         yield fit
@@ -134,7 +133,7 @@ class Choosing:
             met[key] = fit.objective
 
     def _small(self, problem: Problem) -> Iterator[Fit]:
-        """Yield every set of few items, else those of one, from each of its own starts."""
+        """Yield fits with all sets of few items, otherwise of one item, from several starts."""
         n_items, seen = self.items.n_items, set[bytes]()
         sets: Iterable[ArrayLike] = np.eye(n_items, dtype=np.bool_)
         if n_items <= FEW_ITEMS:
@@ -148,7 +147,7 @@ class Choosing:
                 yield self._fit(problem, start, columns)
 
     def _norms(self, state: State) -> Floats:
-        """Return the norm of what each item is incurred by, (n_items,)."""
+        """Return the norm of the coefficients of each item's columns, (n_items,)."""
         squares = state.gate[:-1] ** 2 + (state.local[:-1] ** 2).sum(axis=1)
         norms = np.zeros(self.items.n_items)
         for j, square in enumerate(squares.tolist()):

@@ -1,4 +1,4 @@
-"""AutoBudgetClassifier: for a budget, the classifier of whichever method suits the rows best."""
+"""AutoBudgetClassifier: for a budget, the classifier of the best method for the rows."""
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -52,7 +52,7 @@ _OF_CHOSEN = (
 
 
 class _Trial(NamedTuple):
-    """What was fitted, and what it was judged by."""
+    """The fitted classifiers, and the rows that judged them."""
 
     tried: list[Tried]
     found: list[Judged]
@@ -140,9 +140,9 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
     # -- fitting -----------------------------------------------------------------------------------
 
     def seconds(self, n_rows: int, n_features: int, is_crossed: bool = False) -> float | None:
-        """Return for how long methods are tried; None for no limit.
+        """Return the time for trying methods, seconds; None for no limit.
 
-        is_crossed: whether cross-validation judges, for which each is fitted several times.
+        is_crossed: whether methods are cross-validated, which takes several fits of each.
         """
         if self.time_limit == "auto":
             return seconds_for(n_rows * n_features * (N_FITS if is_crossed else 1))
@@ -163,12 +163,12 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         self, budgets: Sequence[float | None], X: Any, y: Any, sample_weight: Any = None,
         X_val: Any = None, y_val: Any = None,
     ) -> _Trial:  # fmt: skip
-        """Return what methods make of some budgets; None is what all features cost."""
+        """Return the trial of all methods for some budgets; None is the cost of all features."""
         self.declares.check(self)
         methods = self.tried_methods
         rows, validation, total = self._rows(X, y, sample_weight, X_val, y_val)
         asked = {total if one is None else one for one in budgets}
-        if len(asked) < _FEWEST_BUDGETS:  # of which several tell more of a method
+        if len(asked) < _FEWEST_BUDGETS:  # several budgets are better evidence about a method
             asked |= {max(asked) / 2, max(asked) / 4}
         limits = sorted(asked)
         if rows.weights is not None:
@@ -205,7 +205,7 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
     def _rows(
         self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any
     ) -> tuple[Rows, Rows | None, float]:
-        """Return rows to learn from and to validate by, and what all features cost."""
+        """Return training rows, validation rows, and the cost of all features."""
         owner = type(self).__name__
         given = GivenRows.labeled(X, y, sample_weight)
         if X_val is not None and y_val is None:
@@ -257,7 +257,7 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         return model
 
     def _become(self, method: str, model: BudgetedClassifier) -> None:
-        """Be a classifier that was chosen."""
+        """Take the attributes of the chosen classifier."""
         self.method_, self.model_ = method, model
         for name in _OF_CHOSEN:
             self.__dict__.pop(name, None)
@@ -283,15 +283,15 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         if model.is_interrupted_:
             raise KeyboardInterrupt
 
-    # -- hooks of budgeted classifiers: those of what was chosen ----------------------------------
+    # -- hooks of budgeted classifiers: those of the chosen one -----------------------------------
 
     @property
-    def cells(self) -> CellPolicy:  # type: ignore[override] # those of what was chosen
+    def cells(self) -> CellPolicy:  # type: ignore[override] # those of the chosen one
         """Which cells are accepted; see `CellPolicy`."""
         return self.model_.cells if "model_" in vars(self) else _ANY
 
     @property
-    def ignored(self) -> str:  # type: ignore[override] # as cells
+    def ignored(self) -> str:  # type: ignore[override] # as for cells
         """How an unknown level is treated; see `MatrixEstimator`."""
         return self.model_.ignored
 
@@ -374,7 +374,7 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         return self.model_._size_facts()
 
     def _page(self) -> Page:
-        """Return the features by what is spent on them, then the best of each method."""
+        """Return the features by money spent, then the best candidate of each method."""
         firsts: dict[str, Candidate] = {}
         for one in self._candidates:
             firsts.setdefault(one.method, one)

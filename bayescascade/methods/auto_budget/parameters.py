@@ -1,4 +1,4 @@
-"""Parameters of the choice among all classifiers within budgets, declared once."""
+"""Parameters of the choice among all classifiers within budgets."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from bayescascade.model.parameters import unknown_choice
 
 
 class AutoBudgetParameters(BudgetedParameters):
-    """Of `AutoBudgetClassifier`."""
+    """Parameters of `AutoBudgetClassifier`."""
 
     methods = Other(None, "Names of the methods to try, in this order", none="all")
     n_trees = Integer(

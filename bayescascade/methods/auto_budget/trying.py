@@ -1,16 +1,17 @@
 """Trying the methods within budgets, each for its share of the time.
 
-Validation rows judge, which each method chooses its settings by, too. Of few rows, each is judged
-by models of the other folds, for which a method is fitted as often as there are folds, and once to
-all rows: what that learned is kept. The slower half of the methods is given up after two folds if
-it is better at no budget than the best of the quicker half, on the rows of these folds. It would
-have to be better by more than chance on all rows to be taken.
+Methods are judged on validation rows, which they also use to choose their settings. If rows are
+few, methods are cross-validated: each is fitted once per fold, and once to all rows, which gives
+the model that is kept. A method of the slower half is given up after two folds if, on the rows of
+these folds, it is better at no budget than the best of the quicker half. It would have to be better
+by more than chance on all rows to be taken.
 
-What is within a budget is within any larger one, too. Of all that is, one errs least on the rows
-that judge, of equals the cheapest. It is taken if it errs less than the best of one method by more
-than the standard error of the difference: than that of the method whose mean error over all budgets
-is least, of which several budgets tell more than one does. So chance decides less where rows are
-few, and nothing changes where they are many (`python -m tests.benchmarks.auto_budget`).
+A classifier within a budget is within any larger one, too. The first choice among them has the
+least error on the judging rows, and is the cheapest among ties. Its rival is the best classifier of
+the method with the least mean error over all budgets, because several budgets are better evidence
+than one. The first choice is taken if it is better than the rival by more than the standard error
+of their difference. This reduces the effect of chance if rows are few, and changes nothing if they
+are many (`python -m tests.benchmarks.auto_budget`).
 """
 
 import copy
@@ -36,31 +37,31 @@ from bayescascade.costs.limits import BudgetError, is_within
 from bayescascade.data.splitting import split_by_class
 from bayescascade.model.listed import ListedBudgetLearner
 
-_HELD_OUT = 0.25  # of many rows, where none are given to choose by
-_SHARE, _LAST_SHARE = 0.5, 0.65  # of the time left, for a method
-_LATE = 1.5  # times that, it is given up
-_FITTING = 0.8  # of a method's time; the rest is for predictions of the rows that judge
-_LEAST_SHARE = 0.05  # of all time: with less left, nothing more is tried
+_HELD_OUT = 0.25  # share of many rows, if no validation rows are given
+_SHARE, _LAST_SHARE = 0.5, 0.65  # share of the time left for a method
+_LATE = 1.5  # a method is given up after this multiple of its time
+_FITTING = 0.8  # share of a method's time; the rest is for predictions of the judging rows
+_LEAST_SHARE = 0.05  # share of all time: if less is left, no other method is tried
 _LEAST_SECONDS, _CELLS_A_SECOND, _MOST_SECONDS = 120.0, 600.0, 600.0
-_N_RACED = 2  # folds, after which what is better than others at no budget is given up
-_FEW_CELLS = 100_000  # of which threads cost more than they save
-_FEW_METHODS, _SHORT = 3, 30.0  # methods, or seconds, for which other processes start too late
+_N_RACED = 2  # folds, after which a method may be given up
+_FEW_CELLS = 100_000  # up to this number of cells, threads cost more than they save
+_FEW_METHODS, _SHORT = 3, 30.0  # methods, or seconds, for which starting processes takes too long
 N_FITS = N_FOLDS + 1
-"""How often a method is fitted where cross-validation judges."""
+"""Number of fits of a method in cross-validation."""
 
 Found = BudgetedClassifier | BudgetError
 
 
 class Tried(NamedTuple):
-    """What a method made of each budget, and which judging rows that gets wrong."""
+    """Classifiers of a method for each budget, and their errors on the judging rows."""
 
     method: str
-    found: Sequence[Found]  # by budget; none if it was given up
+    found: Sequence[Found]  # by budget; empty if it was given up
     wrong: Flags  # (n_budgets, n_judging_rows)
 
 
 class Rows(NamedTuple):
-    """Rows with labels, and perhaps weights."""
+    """Rows with labels and optional weights."""
 
     X: Any
     y: NDArray[Any]
@@ -74,21 +75,21 @@ class Rows(NamedTuple):
 
     @property
     def commonest(self) -> Any:
-        """The commonest label, the first of equals."""
+        """The commonest label, the first among ties."""
         labels, counts = np.unique(self.y, return_counts=True)
         return labels.tolist()[int(counts.argmax())]
 
 
 class Judging(NamedTuple):
-    """Rows to learn from, and rows that judge: of few, the same in cross-validation."""
+    """Rows to learn from, and judging rows; the same rows in cross-validation."""
 
     learning: Rows
     validation: Rows | None
-    words: str  # what the rows that judge are
+    words: str  # the judging rows in words
 
     @classmethod
     def of(cls, rows: Rows, validation: Rows | None, generator: np.random.Generator) -> "Judging":
-        """Return how rows are judged, given rows to validate by or none."""
+        """Return the judging of methods for rows, with validation rows or without."""
         if validation is not None:
             return cls(rows, validation, "validation rows")
         if len(rows.y) < FEW_ROWS:
@@ -99,21 +100,21 @@ class Judging(NamedTuple):
 
     @property
     def judges(self) -> Rows:
-        """The rows that judge."""
+        """The judging rows."""
         return self.learning if self.validation is None else self.validation
 
     @property
     def plain(self) -> Flags:
-        """Which rows that judge are not of the commonest class of those to learn from."""
+        """Which judging rows are not of the commonest class of the training rows."""
         return np.asarray(self.judges.y != self.learning.commonest)
 
     def errors(self, wrong: Flags, seen: Any = slice(None)) -> Floats:
-        """Return mean errors of rows that are seen, by which are wrong, (n, n_judging_rows)."""
+        """Return mean errors on the rows seen, from `wrong` (n, n_judging_rows)."""
         weights = self.judges.weights
         return np.average(wrong[:, seen], 1, None if weights is None else weights[seen])
 
     def best_of(self, tried: Sequence[Tried], n_budgets: int) -> Flags:
-        """Return for each budget which rows the best within it gets wrong."""
+        """Return for each budget the errors of the best classifier within it."""
         best = [self.plain]
         for place in range(n_budgets):
             possible = np.array([best[-1], *(one.wrong[place] for one in tried)])
@@ -122,12 +123,12 @@ class Judging(NamedTuple):
 
     @property
     def n_fits(self) -> int:
-        """How often a method is fitted."""
+        """Number of fits of a method."""
         return N_FITS if self.validation is None else 1
 
 
 def seconds_for(n_cells: int) -> float:
-    """Return how long may be tried, by how many cells each method is fitted to, all its fits."""
+    """Return the time limit, seconds, by the number of cells in all fits of a method."""
     seconds = _LEAST_SECONDS + n_cells / _CELLS_A_SECOND
     return min(5.0 * math.ceil(seconds / 5.0), _MOST_SECONDS)
 
@@ -138,15 +139,15 @@ class Trying:
 
     judging: Judging
     budgets: Sequence[float]  # ascending
-    given: Mapping[str, Any]  # parameters of every method that has them
+    given: Mapping[str, Any]  # parameters for every method that has them
     n_trees: int
     # callable or None: takes a `samplers.Progress` as each method begins
     report: Callable[[samplers.Progress], object] | None
-    # what the best of others gets wrong, (n_budgets, n_judging_rows)
+    # errors of the best other methods, (n_budgets, n_judging_rows)
     rivals: Flags | None = None
 
     def each(self, methods: Sequence[ListedBudgetLearner], watch: Watch) -> Iterator[Tried]:
-        """Yield what methods come to, until the time is up; one that it ends early is left out."""
+        """Yield results of methods until time is up; unfinished methods are left out."""
         is_raced = self.judging.validation is None and len(methods) > _FEW_METHODS
         n_first = (len(methods) + 1) // 2 if is_raced else len(methods)
         tried: list[Tried] = []
@@ -159,7 +160,7 @@ class Trying:
     def _each(
         self, methods: Sequence[ListedBudgetLearner], places: range, watch: Watch
     ) -> Iterator[Tried]:
-        """Yield what the methods at some places come to, on each core one."""
+        """Yield results of the methods at some places, one method per core."""
         few = len(methods) <= _FEW_METHODS or watch.left < _SHORT
         n_jobs = 1 if few else min(effective_n_jobs(self.given["n_jobs"]), len(places))
 
@@ -183,7 +184,7 @@ class Trying:
                 yield tried
 
     def _say(self, methods: Sequence[ListedBudgetLearner], place: int, watch: Watch) -> None:
-        """Report which method begins, and how much of the time is gone, or of the methods done."""
+        """Report the method that begins, and the time used or the number of methods done."""
         if self.report is None or place == len(methods):
             return
         done, total = place, len(methods)
@@ -193,19 +194,19 @@ class Trying:
         self.report(samplers.Progress(methods[place].name, done, total, nan, nan, nan, {}))
 
     def _in_time(self, listed: ListedBudgetLearner, limit: float | None) -> Tried | None:
-        """Return what a method comes to; None if it takes far longer than the limit."""
+        """Return the result of a method; None if it takes far longer than the limit."""
         try:
-            # what is bought is compared with buying nothing once all folds have judged it
+            # the comparison with buying nothing follows after all folds
             with warnings.catch_warnings(), uncompared():
-                warnings.simplefilter("ignore")  # of what takes long, or is unknown in a fold
+                warnings.simplefilter("ignore")  # about long times, or unknown levels in a fold
                 return self._tried(listed, limit)
         except OutOfTime:
             return None
 
     def _tried(self, listed: ListedBudgetLearner, limit: float | None) -> Tried:
-        """Return what a method comes to; OutOfTime if it takes far longer than the limit.
+        """Return the result of a method; OutOfTime if it takes far longer than the limit.
 
-        What is a bit late still gets half of a fair share of time for each fold that is left.
+        A method that is a little late still gets half of a fair share of time for each fold left.
         """
         n_fits = self.judging.n_fits
         fair = (math.inf if limit is None else limit) / n_fits
@@ -236,7 +237,7 @@ class Trying:
         return Tried(listed.name, fit(learning, N_FOLDS), wrong)
 
     def _is_behind(self, wrong: Flags, seen: Flags) -> bool:
-        """Return whether a method is better than its rivals at no budget, on rows seen so far."""
+        """Return whether its rivals are at least as good at every budget, on rows seen so far."""
         if self.rivals is None or not seen.any():
             return False
         errors = (self.judging.errors(one, seen) for one in (self.rivals, wrong))
@@ -245,9 +246,9 @@ class Trying:
     def _fitted(
         self, listed: ListedBudgetLearner, rows: Rows, seconds: float, late: Watch
     ) -> list[Found]:
-        """Return for each budget a classifier, or why there is none; OutOfTime between them."""
+        """Return for each budget a classifier or its error; OutOfTime between them."""
         given = {**listed.given, **listed.in_trials, **listed.of_trees(self.n_trees)}
-        given |= copy.deepcopy(self.given)  # a generator is not to know who was first
+        given |= copy.deepcopy(self.given)  # each method gets the same state of a generator
         if np.size(rows.X) < _FEW_CELLS:
             given["n_jobs"] = 1
         if math.isfinite(seconds):
@@ -271,7 +272,7 @@ class Trying:
 
 
 def _wrong(found: Any, judged: Rows, learned: Rows) -> Flags:
-    """Return which rows a classifier gets wrong; without one, all are of the commonest class."""
+    """Return the errors of a classifier, or those of the commonest class if there is none."""
     if isinstance(found, BudgetedClassifier):
         return np.asarray(found.predict(judged.X) != judged.y)
     return np.asarray(judged.y != learned.commonest)
@@ -279,17 +280,17 @@ def _wrong(found: Any, judged: Rows, learned: Rows) -> Flags:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What a method errs and costs within the budget that it was fitted for."""
+    """Error and cost of a method, fitted for a budget."""
 
     method: str
     budget: float
-    error: float  # share of the rows that judge
+    error: float  # share of the judging rows
     standard_error: float
-    cost: float  # mean of a row
+    cost: float  # mean per row
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Self:
-        """Return what `asdict` of one is; ModelFileError or ParameterError if it is none."""
+        """Rebuild one from `to_dict`; ModelFileError or ParameterError if it is malformed."""
         if not isinstance(record["method"], str):
             raise ModelFileError("a saved candidate must name its method")
         numbers = (
@@ -305,7 +306,7 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """A classifier that was fitted, and how it did."""
+    """A fitted classifier, and its errors."""
 
     candidate: Candidate
     model: BudgetedClassifier
@@ -316,8 +317,8 @@ class Judged:
 def judged(tried: Sequence[Tried], budgets: Sequence[float], judging: Judging) -> list[Judged]:
     """Return all classifiers that were fitted, method by method.
 
-    One that is no better than buying nothing buys nothing. It then gets wrong what is not of the
-    commonest class, whatever those of the folds may buy.
+    A classifier that is no better than buying nothing buys nothing. Then its errors are the rows
+    that are not of the commonest class, even if its clones in folds buy something.
     """
     found: list[Judged] = []
     commonest, plain = judging.learning.commonest, judging.plain
@@ -338,9 +339,9 @@ def judged(tried: Sequence[Tried], budgets: Sequence[float], judging: Judging) -
 
 
 def best_within(found: Sequence[Judged], budget: float) -> Judged | None:
-    """Return the one that suits a budget, None if there is none.
+    """Return the best classifier for a budget, None if there is none.
 
-    Below all budgets that were tried, it is one of those that cost no more on the rows that judge.
+    Below all tried budgets, it is one of those within the budget on the judging rows.
     """
     possible = [one for one in found if is_within(one.candidate.budget, budget)]
     possible = possible or [one for one in found if is_within(one.candidate.cost, budget)]
@@ -354,7 +355,7 @@ def best_within(found: Sequence[Judged], budget: float) -> Judged | None:
 
 
 def without_cost(one: Judged, budget: float, wrong: Flags, error: float) -> Judged:
-    """Return a copy of a classifier that buys nothing; wrong is where the commonest class is."""
+    """Return a copy that buys nothing; `wrong` are the errors of the commonest class."""
     model = copy.copy(one.model)
     model._buy_nothing()
     candidate = Candidate(one.candidate.method, budget, error, _deviation(error, len(wrong)), 0.0)

@@ -1,4 +1,4 @@
-"""What classifiers by boxes share: the rare class, what is predicted of rows, page and file."""
+"""Base of classifiers by boxes: the rare class, predictions, page and file."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -55,17 +55,17 @@ class BoxesClassifier(MatrixClassifier):
         "Which rows belong to a rare class, by a few boxes that contain most of its rows."
     )
     learned_word: ClassVar[str] = "union"
-    _not_saved: ClassVar[tuple[str, ...]] = (*NOT_SAVED, "positive")  # its place is
+    _not_saved: ClassVar[tuple[str, ...]] = (*NOT_SAVED, "positive")  # its index is
 
     positive: Any
     _best: LearnedBoxes
-    _place: int  # of the rare class among `classes_`
-    _span: Floats  # the mean, least and greatest of each column of the matrix, (3, n_columns)
+    _place: int  # index of the rare class in `classes_`
+    _span: Floats  # mean, minimum and maximum of each column of the matrix, (3, n_columns)
 
     def _read_rows(  # type: ignore[override]
         self, X: Any, y: Any, sample_weight: Any = None
     ) -> RareRows:
-        """Read rows to learn from, and find the rare class."""
+        """Read training rows, and find the rare class."""
         training = super()._read_rows(X, y, sample_weight)
         check_two_classes(training.classes)
         sums = np.bincount(training.labels, training.weights, 2)
@@ -88,7 +88,7 @@ class BoxesClassifier(MatrixClassifier):
     # -- classifying -------------------------------------------------------------------------------
 
     def _averaged_unions(self) -> Sequence[LearnedBoxes]:
-        """Return the unions whose rates' mean is predicted."""
+        """Return the unions whose mean rate is predicted."""
         return [self._best]
 
     def _probabilities(self, rows: NDArray[Any]) -> Floats:
@@ -137,7 +137,7 @@ class BoxesClassifier(MatrixClassifier):
         )
         is_rare = label is None or class_number(self.classes_, label) == self._place
 
-        # of equals, the first class is called
+        # a tie goes to the first class
         is_called = np.greater_equal if self._place == 0 else np.greater
 
         def sql_of(union: LearnedBoxes) -> str:
@@ -147,7 +147,7 @@ class BoxesClassifier(MatrixClassifier):
                 values = [rare if one else others for one in is_called(rates, 0.5).tolist()]
             return "\n".join(union.to_sql(self._encoder, means, *values))
 
-        counts = Counter(map(sql_of, unions))  # chains stay where they are
+        counts = Counter(map(sql_of, unions))  # chains stay at their states
         terms = [f"{n} * {text}" if n > 1 else text for text, n in counts.items()]
         told = terms
         if len(unions) > 1:
@@ -249,7 +249,7 @@ _OUTSIDE = "0.92"  # gray
 def plot_union(
     learned: LearnedBoxes, encoder: MatrixEncoder, ends: Floats, ax: "Axes | None"
 ) -> "Axes":
-    """Draw a bar for each column that a box closes; ends (2, n_columns): least and greatest."""
+    """Draw a bar for each column with a closed side; ends (2, n_columns): minima and maxima."""
     union, bars, (least, greatest) = learned.union, [], ends
     width = np.where(greatest > least, greatest - least, 1.0)
     for box in range(union.n_boxes):

@@ -27,11 +27,11 @@ from bayescascade.model.solution import Certificate, Solution
 from bayescascade.model.summary import FitSummary
 from bayescascade.report.page import Page, Pieces, count_of
 
-_MOST_STEPS, _LEAST_STEPS, _ROW_STEPS = 1_000_000, 20_000, 1.5e9  # of each chain and phase
+_MOST_STEPS, _LEAST_STEPS, _ROW_STEPS = 1_000_000, 20_000, 1.5e9  # steps of each chain and phase
 _MOST_BLOCKS = 500  # draws of a chain
-_ALL_CUTS = 32_767  # for sides of an exact search, which are at values of rows
-_MOST_WORK = 1.5e9  # of an exact search without a time limit: about five seconds
-_STEPS_OF_START, _BLOCKS_OF_START = 100_000, 125  # of the chains that an exact search begins from
+_ALL_CUTS = 32_767  # for an exact search, whose sides are at values of rows
+_MOST_WORK = 1.5e9  # for an exact search without a time limit: about five seconds
+_STEPS_OF_START, _BLOCKS_OF_START = 100_000, 125  # for the start of an exact search
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -91,7 +91,7 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
         "likelihood", "n_boxes", "negative_weight", "box_cost", "side_cost",
     )  # fmt: skip
 
-    _most_kept: ClassVar[int] = 1000  # AUH on pima: .829 by 100, .835 by 800
+    _most_kept: ClassVar[int] = 1000  # AUH on pima: .829 with 100, .835 with 800
 
     positive: Any = BoxParameters.positive.default
     likelihood: str = BoxParameters.likelihood.default
@@ -112,11 +112,11 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
     unknown: str = BoxParameters.unknown.default
 
     objective_: float = field(init=False)
-    _others: list[FitSummary] = field(init=False)  # of the second half of pooled chains
+    _others: list[FitSummary] = field(init=False)  # for the second half of pooled chains
 
     def _learn_from(self, training: RareRows, search: Search) -> None:
         self._others = []
-        self.__dict__.pop("objective_", None)  # of an earlier fit
+        self.__dict__.pop("objective_", None)  # from an earlier fit
         if search.search == "exact":
             posterior = self._posterior_of("gibbs", training, max_cuts=_ALL_CUTS)
             self._explore(posterior, training, search, solve=self._solver(training))
@@ -147,7 +147,7 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
         return BoxPosterior(*training, likelihood=likelihood, **given)
 
     def _sample(self, likelihood: str, training: RareRows, search: Search) -> BoxUnion:
-        """Return the best union by one posterior, by fewer steps and draws where rows are many."""
+        """Return the best union of one posterior, with fewer steps and draws if rows are many."""
         posterior, n_rows = self._posterior_of(likelihood, training), len(training.rows)
         found = self._explore(
             posterior, training, search,
@@ -157,9 +157,9 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
         return posterior.union(found.state)
 
     def _fit_pooled(self, training: RareRows, search: Search) -> BoxUnion:
-        """Sample "gibbs", then "beta", over one checkpoint, and predict by draws of both."""
+        """Sample "gibbs", then "beta", with one checkpoint, and predict from draws of both."""
         n_own, n_others = ceil(search.n_chains / 2), max(1, search.n_chains // 2)
-        # by the number of chains, so that a checkpoint of another number is refused
+        # seeds depend on the number of chains, so a checkpoint with another number is refused
         seeds = seed_sequence(search.random_state).spawn(search.n_chains + 2)[-2:]
         with search.watch.part(0.5):
             others = replace(search, n_chains=n_others, random_state=seeds[1], is_last=False)
@@ -211,7 +211,7 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
         return solve
 
     def _start(self, training: RareRows, search: Search) -> tuple[BoxUnion | None, bool]:
-        """Return the best of several boxes by short chains, and whether Ctrl-C ended them."""
+        """Return the best union of short chains (None for one box), and if Ctrl-C ended them."""
         if self.n_boxes == 1:
             return None, False
         posterior = self._posterior_of("gibbs", training)
@@ -225,14 +225,14 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
         return _MOST_WORK if self.time_limit is None else inf
 
     def _learned(self, state: BoxState, training: RareRows) -> LearnedBoxes:
-        """Return a union with its counts; sides are those of the one that is shown."""
+        """Return a union with its counts; only the printed union has `sides`."""
         del training
         union, inside = self.posterior_.union(state), self.posterior_.weights_inside(state)
         counts = np.array([self.posterior_.totals - inside, inside])[:, ::-1]
         return LearnedBoxes(union, counts, self.prior_weight)
 
     def _averaged_unions(self) -> Sequence[LearnedBoxes]:
-        is_map = self.predictive == "map" or not self._draws  # of an exact search, or none yet
+        is_map = self.predictive == "map" or not self._draws  # exact search, or no draws yet
         return [self._best] if is_map else self._draws
 
     def path(
@@ -281,7 +281,7 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
 
     @staticmethod
     def _reporting(search: Search) -> Callable[[float, float], object]:
-        """Return what shows how far a search of boxes is."""
+        """Return a function that reports the progress of a search."""
         return lambda gain, bound: search.report("searching boxes", None, gain=gain, bound=bound)
 
     # -- what was learned --------------------------------------------------------------------------

@@ -1,9 +1,9 @@
 """Fast Boxes: boxes around clusters, each side moved by a loss with a closed form.
 
-Goh (2018, section 2.3.2). Columns are scaled to [-1, 1], positives clustered by k-means, and a box
-drawn around each cluster: sides l_s and u_s. S_+ are the cluster's positives and S_- all negatives,
-of the rows at or below l_s in column j and those of the lower half of the box, and e_p >= 0 is how
-far a row is outside of the box in column p. The lower side is moved to the minimum of
+Goh (2018, section 2.3.2). Columns are scaled to [-1, 1], positives are clustered by k-means, and a
+box is drawn around each cluster, with sides l_s and u_s. Of the rows at or below l_s in column j,
+and those in the lower half of the box, S_+ are the cluster's positives and S_- all negatives. e_p
+>= 0 is the distance of a row from the box in column p. The lower side is moved to the minimum of
 
     sum_{S_+} exp(-(x_j - l)) + c sum_{S_-} exp(x_j - l - sum_{p != j} e_p) + beta l,
 
@@ -12,11 +12,11 @@ which is (2.25), here without cancellation where beta is large::
     l_r = l_s - 1 + log(2 c R_- / (beta + sqrt(beta^2 + 4 c R_+ R_-)))
     R_+ = sum_{S_+} exp(-(x_j - l_s + 1)),  R_- = sum_{S_-} exp(x_j - l_s + 1 - sum_{p != j} e_p)
 
-and where R_- = 0 the side is open. (2.26) is the same with all signs changed. As the text wants,
-and not as printed, the distance e_p lessens a row's weight; and S_- are negatives, not positives of
-other clusters. Last, sides go outward to the next negative beyond both l_s and l_r (2.29, 2.30),
-never inward; the side is next to it, epsilon being the least that a float can be moved by. Without
-that step, a column whose sides have crossed keeps those of the starting box.
+and if R_- = 0, the side is open. (2.26) is the same with all signs changed. As in the text, but not
+as printed, the distance e_p reduces a row's weight; S_- are negatives, not positives of other
+clusters. Finally sides move outward, never inward, to the next negative beyond both l_s and l_r
+(2.29, 2.30). The side is the float next to it. Without that step, a column whose sides have crossed
+keeps those of the starting box.
 """
 
 from collections.abc import Mapping
@@ -40,10 +40,10 @@ from bayescascade.report.page import Page, Pieces, count_of
 
 N_FOLDS = 3
 EXPANSIONS = (0.0, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
-"""The beta that cross-validation tries."""
+"""Values of beta for cross-validation."""
 
 CLUSTERS = (1, 2, 3, 4, 6, 8, 12)
-"""The numbers of clusters that it tries, as far as there are positives."""
+"""Numbers of clusters for cross-validation, if there are enough positives."""
 
 
 class Drawn(NamedTuple):
@@ -140,7 +140,7 @@ def _revised(
 
 
 def _next(negatives: Floats, cells: Floats, sides: Floats) -> Floats:
-    """Return lower sides next to the greatest negative below; -inf if there is none."""
+    """Return lower sides next to the largest negative below; -inf if there is none."""
     found = np.full(sides.shape, -np.inf)
     for column in range(sides.shape[1]):
         order = np.argsort(negatives[:, column], kind="stable")
@@ -161,13 +161,13 @@ def choose(
     grow: bool,
     seed: int,
 ) -> tuple[int, float]:
-    """Return the number of clusters and the expansion by held-out rows, of 3 folds.
+    """Return the number of clusters and the expansion, chosen by 3-fold cross-validation.
 
-    What is None is chosen, by the mean of the shares of positives inside and negatives outside: the
-    fewest clusters within one standard error of the best, that of counts of rows, and the expansion
-    that is then best, of equals the least. On glass0, ecoli3 and yeast3 that is as good as the best
-    itself, by half of the sides. With fewer than three positives or negatives, one cluster and no
-    expansion.
+    Values of None are chosen by the mean of the shares of positives inside and negatives outside.
+    The choice is the fewest clusters within one standard error (from counts of rows) of the best,
+    and then the best expansion, the least among ties. On glass0, ecoli3 and yeast3 that is as good
+    as the best itself, with half of the sides. With fewer than three positives or negatives, it is
+    one cluster and no expansion.
     """
     counts = list(CLUSTERS) if n_clusters is None else [n_clusters]
     betas = list(EXPANSIONS) if expansion is None else [expansion]
@@ -332,5 +332,5 @@ class FastBoxes(BoxesClassifier):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True  # its boxes hold all positives, whatever the others
+        tags.classifier_tags.poor_score = True  # boxes contain all positives
         return tags

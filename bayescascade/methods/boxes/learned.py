@@ -1,4 +1,4 @@
-"""What a user reads of a union of boxes: rates, its sides, what they keep out, and their doubt."""
+"""Texts about a union of boxes: rates, its sides, the rows they keep out, and their uncertainty."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,10 +24,10 @@ DRAWN = (
 
 
 class Side(NamedTuple):
-    """A closed side of a union that is shown.
+    """A closed side of the printed union.
 
     kept_out: the weight of negatives that it alone keeps out of its box; drawn: the share of draws
-    whose box most like this one closes the side, too; low, high: where 90 % of those have it. They
+    whose most similar box closes the side, too; low, high: the range of 90 % of these sides. They
     are None without draws, or if none closes it.
     """
 
@@ -40,16 +40,16 @@ class Side(NamedTuple):
     high: float | None = None
 
     def interval(self, cut: float) -> tuple[float, float]:
-        """Return what is within the side if it is at a cut."""
+        """Return the interval within the side if it is at a cut."""
         return (-np.inf, cut) if self.is_upper else (cut, np.inf)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LearnedBoxes:
-    """A union of boxes, and what was counted inside and outside of it.
+    """A union of boxes, with counts inside and outside of it.
 
     counts (2, 2) float64: weights of negatives and positives, outside and inside; prior_weight > 0:
-    rows of each kind that a rate begins with; sides, of a union that is shown: the closed ones.
+    prior number of rows of each kind in a rate; sides: the closed ones of a printed union.
     """
 
     union: BoxUnion
@@ -61,7 +61,7 @@ class LearnedBoxes:
     def of(
         cls, union: BoxUnion, rows: Floats, is_positive: Flags, weights: Floats, prior_weight: float
     ) -> "LearnedBoxes":
-        """Count rows inside and outside of a union that is shown."""
+        """Return a union to print, with its counts and sides."""
         inside = union.contains(rows)
         counts = np.zeros((2, 2))
         np.add.at(counts, (inside.astype(int), is_positive.astype(int)), weights)
@@ -81,9 +81,9 @@ class LearnedBoxes:
     def with_draws(
         self, draws: Sequence["LearnedBoxes"], positives: Floats, weights: Floats
     ) -> "LearnedBoxes":
-        """Return the union with how sure its sides are: see `Side`.
+        """Return the union with the uncertainty of its sides; see `Side`.
 
-        The box most like another holds most of the positives that either holds.
+        The most similar box shares the largest part of the positives that are in either box.
         """
         own = self.union.inside(positives) * weights[:, np.newaxis]
         cuts: list[list[float]] = [[] for _ in self.sides]
@@ -133,7 +133,7 @@ class LearnedBoxes:
     def from_record(
         cls, record: Mapping[str, Any], n_columns: int, prior_weight: float
     ) -> "LearnedBoxes":
-        """Return what `to_record` recorded; ModelFileError if it is nothing of that."""
+        """Rebuild a union from `to_record`; ModelFileError if the record is malformed."""
         counts = read_array(record, "counts", (2, 2), least=0)
         sides = tuple(Side(*side) for side in record.get("sides", ()))
         learned = cls(BoxUnion.from_record(record, n_columns), counts, prior_weight, sides)
@@ -147,12 +147,12 @@ class LearnedBoxes:
 
     @property
     def headings(self) -> Sequence[tuple[str, str]]:
-        """What the columns of the tables are that do not explain themselves."""
+        """Explanations of the columns of the tables."""
         is_drawn = any(side.drawn is not None for side in self.sides)
         return (*(KEPT_OUT if self.sides else ()), *(DRAWN if is_drawn else ()))
 
     def page(self, encoder: MatrixEncoder, positive: str) -> Page:
-        """Return a line about all, and a table of the sides of each box."""
+        """Return a summary line, and a table of the sides of each box."""
         blocks: list[Any] = [Pieces(self.pieces(positive))]
         for box in range(self.union.n_boxes):
             sides = [side for side in self.sides if side.box == box]
@@ -160,7 +160,7 @@ class LearnedBoxes:
         return tuple(blocks)
 
     def pieces(self, positive: str) -> list[str]:
-        """Return how many boxes there are, and how many rows of each kind they hold."""
+        """Return the numbers of boxes and sides, and of rows of each kind inside."""
         (negatives, positives), inside = self.counts.sum(axis=0), self.counts[1]
         held = count_texts([inside[1], positives, inside[0], negatives])
         return [
@@ -191,12 +191,12 @@ class LearnedBoxes:
         return PrintedTable([one.label for one in told], numbers, f"box {box + 1}", stacks=True)
 
     def cut(self, side: Side) -> float:
-        """Return where a side is."""
+        """Return the position of a side."""
         ends = self.union.upper if side.is_upper else self.union.lower
         return float(ends[side.box, side.column])
 
     def reasons(self, rows: Floats, encoder: MatrixEncoder) -> list[str]:
-        """Return in which box each row is, and by which sides, in words."""
+        """Return in words the box of each row, and its sides."""
         inside = self.union.inside(rows)
         told = [
             f"box {box + 1}: {' and '.join(self._conditions(encoder, box)) or 'any row'}"
@@ -217,7 +217,7 @@ class LearnedBoxes:
     def to_sql(
         self, encoder: MatrixEncoder, means: Floats | None, outside: str, inside: str
     ) -> list[str]:
-        """Return the lines of the value of a row in or outside of the boxes, in SQL."""
+        """Return lines of SQL for the value of a row inside or outside of the boxes."""
         boxes = []
         for lower, upper in zip(self.union.lower.tolist(), self.union.upper.tolist(), strict=True):
             closed = [
@@ -230,7 +230,7 @@ class LearnedBoxes:
 
 
 def _range_text(encoder: MatrixEncoder, side: Side) -> str:
-    """Return where most draws have a side; "" if that is said by its column."""
+    """Return the range of a side in most draws; "" if there is none."""
     if side.low is None or side.high is None:
         return ""
     ends = (side_words(encoder, side.column, *side.interval(cut)) for cut in (side.low, side.high))

@@ -1,19 +1,19 @@
-"""How good a family of unions is on rows not learned from, and how wrong one may be on all rows.
+"""The quality of a family of unions on other rows, and a bound on the error of one on new rows.
 
 `hull_area` is the area under the convex hull of the ROC curve (Goh 2018, section 2.4), with both
-corners: the classifiers that call every row positive, or none, cost nothing to have.
+corners: the classifiers that predict all rows, or none, to be positive are always available.
 
 `generalization_bound` is Proposition 3 with two corrections. (1) The risk is the share of weighted
-errors, where the thesis writes the number of right answers, for which the inequality is the wrong
-way round. (2) With N different boxes there are ``C(N + K - 1, K)`` multisets of K boxes, and the
-empty union: the thesis divides N^K by K!, which is too few, as a union that repeats a box has
-fewer than K! orders. Hoeffding's inequality for losses in [0, 1] and the union bound give, with
-probability at least 1 - delta, for all unions of at most K of the boxes at once::
+errors. The thesis has the number of right answers, for which the inequality has the wrong
+direction. (2) With N different boxes there are ``C(N + K - 1, K)`` multisets of K boxes, and the
+empty union: the thesis divides N^K by K!, which is too small, because a union that repeats a box
+has fewer than K! orders. Hoeffding's inequality for losses in [0, 1] and the union bound give, with
+probability at least 1 - delta, simultaneously for all unions of at most K of the boxes::
 
     risk <= share of weighted errors + sqrt((log(C(N + K - 1, K) + 1) + log(1 / delta)) / (2 m))
 
-The boxes must be fixed before the rows are seen: by their anchors, M_j numbers of column j of which
-two are a box's sides, and N = prod_j M_j (M_j - 1) / 2. Weights of negatives are at most 1.
+The boxes must be fixed before the rows are seen, by anchors: M_j numbers of column j, two of which
+are a box's sides, so N = prod_j M_j (M_j - 1) / 2. Weights of negatives are at most 1.
 """
 
 import math
@@ -147,13 +147,13 @@ class BoxPath(Readable):
 
     weights: Floats  # (n_weights,) float64
     unions: tuple[BoxUnion, ...]  # sides halfway to the next row that would enter
-    found: tuple[CertifiedUnion, ...]  # what was proved of each
+    found: tuple[CertifiedUnion, ...]  # the results with their proofs
     _place: int
     _classes: NDArray[Any]
     _reader: MatrixEncoder
 
     def page(self) -> Page:
-        """Return a line for each weight: how large the union is, and what was proved of it."""
+        """Return a line for each weight: the size of the union, and its proof or bound."""
         found = self.found
         columns = [
             Numbers("boxes", [str(one.union.n_boxes) for one in found]),
@@ -168,7 +168,7 @@ class BoxPath(Readable):
         return (heading, PrintedTable(labels, columns, "negative weight"), BLANK, key)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return weights, unions and what was proved of them."""
+        """Return weights, unions, objectives and gaps."""
         return {
             "path": [
                 {
@@ -184,7 +184,7 @@ class BoxPath(Readable):
         }
 
     def roc(self, X: Any, y: Any) -> tuple[Floats, Floats]:
-        """Return the shares of negatives and of positives of rows that each union contains."""
+        """Return the shares of negatives and of positives that each union contains."""
         rows = self._reader.transform(GivenRows.of(X), "BoxPath")
         codes = label_codes(check_labels(y, "y", "BoxPath"), self._classes, "y")
         if len(codes) != len(rows):

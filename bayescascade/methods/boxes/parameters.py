@@ -1,4 +1,4 @@
-"""Parameters of unions of boxes, declared once."""
+"""Parameters of unions of boxes."""
 
 from bayescascade.base.parameters import Choice, Flag, Integer, Jobs, Label, Parameters, Real
 from bayescascade.model.listed import ListedCommand, ListedLearner
@@ -17,7 +17,7 @@ LIKELIHOODS = ("gibbs", "beta")
 
 
 class ObjectiveParameters(Parameters):
-    """Of what a union is worth."""
+    """Parameters of the objective."""
 
     negative_weight = Real(
         BALANCED, "Cost of a negative inside, if a positive outside costs 1", minimum=0.0,
@@ -30,7 +30,7 @@ class ObjectiveParameters(Parameters):
 
 
 class PosteriorParameters(ObjectiveParameters):
-    """Of the posterior over unions."""
+    """Parameters of the posterior over unions."""
 
     n_boxes = Integer(6, "Maximum number of boxes", minimum=1, maximum=MOST_BOXES)
     temperature = Real(1.0, "Number of positives that one nat is worth (gibbs)", above=0.0)
@@ -39,7 +39,7 @@ class PosteriorParameters(ObjectiveParameters):
 
 
 class ClassParameters(Parameters):
-    """Of classifiers by boxes."""
+    """Parameters of classifiers by boxes."""
 
     positive = Label(None, "Label of the rare class", none="the rarer", metavar="LABEL")
     missing = missing_choice()
@@ -47,7 +47,7 @@ class ClassParameters(Parameters):
 
 
 class BoxParameters(ClassParameters, PosteriorParameters, MemoryParameters, SearchParameters):
-    """Of `BoxClassifier`."""
+    """Parameters of `BoxClassifier`."""
 
     likelihood = Choice(
         "pooled", "Score unions by weighted accuracy (gibbs), by rates inside and outside (beta), "
@@ -71,7 +71,7 @@ class BoxParameters(ClassParameters, PosteriorParameters, MemoryParameters, Sear
 
 
 class FastBoxParameters(ClassParameters):
-    """Of `FastBoxes`."""
+    """Parameters of `FastBoxes`."""
 
     random_state = RunParameters.random_state
     n_clusters = Integer(

@@ -1,22 +1,22 @@
 """The posterior over unions of a few boxes.
 
 A state is a set of at most `n_boxes` different boxes, written as a sorted tuple. A column has cuts,
-halfway between values of the rows next to each other, and cells between the cuts; of each column a
-box holds the cells from one to another, and a side at the first or last cell is open. With n_+ and
-n_- the weights of positives and negatives, inside or outside of the union, its log density is, up
-to a constant, minus ``C_S (closed sides)`` minus ``C_E (boxes)`` plus
+halfway between neighboring values of rows, and cells between the cuts. In each column, a box
+contains a range of cells, and a side at the first or last cell is open. Let n_+ and n_- be the
+weights of positives and negatives inside or outside of the union. Up to a constant, its log density
+is minus ``C_S (closed sides)`` minus ``C_E (boxes)`` plus
 
 * "beta": ``log B(a + n_+ inside, a + n_- inside) + log B(a + n_+ outside, a + n_- outside)
   - 2 log B(a, a)``. A row is positive with one probability inside and another outside, which are
-  drawn from Beta(a, a), a = `prior_weight`, and integrated out; C_S and C_E are nats of a prior.
-  A union around the other class has no density: the share of positives inside must not be below
+  drawn from Beta(a, a), a = `prior_weight`, and integrated out; C_S and C_E are nats of a prior. A
+  union around the other class has density zero: the share of positives inside must not be below
   that outside.
-* "gibbs": ``n_+ inside + C_I n_- outside``, and all of it is divided by `temperature`. It is the
-  objective of Goh (2018), see `exact.levels`, and no likelihood of a generative model: unions are
-  weighed by how nearly they maximize it.
+* "gibbs": ``n_+ inside + C_I n_- outside``, and the whole is divided by `temperature`. It is the
+  objective of Goh (2018), see `exact.levels`, and not the likelihood of a generative model: unions
+  have larger weights if they are nearer to its maximum.
 
-Every union counts the same but for these: nothing else is in the prior. Either way, a draw says
-that a row inside or outside is positive at the rate `rates`, the posterior mean given the union.
+Nothing else is in the prior, so it is otherwise uniform over unions. In both cases, a draw predicts
+the posterior mean given the union, `rates`, for rows inside and outside.
 """
 
 import math
@@ -47,15 +47,15 @@ MOVE_WEIGHTS = {
     "slide": 0.25, "toggle": 0.50, "shift": 0.10, "add": 0.05, "drop": 0.05, "split": 0.025,
     "join": 0.025,
 }  # fmt: skip
-"""How often each move of `kernels.sweep` is tried; those that are each other's reverse, alike.
+"""Probabilities of the moves of `kernels.sweep`; a move and its reverse have the same.
 
-A closed side that slides is soon found; one to close is sought among all (german_credit: 732).
+Few sides are closed and can slide, but a side to close is one of all (german_credit: 732).
 """
 
-_CLOSED_AT_FIRST = 3.0  # sides of a box that is proposed, about
+_CLOSED_AT_FIRST = 3.0  # approximate number for a proposed box
 _MOST_KNOWN = 64  # unions whose weights are remembered
-_MOST_BYTES = 4e9  # of the words of all cuts
-_MANY_CUTS = 1_000  # of more, the words take too much memory: weights are those of rows
+_MOST_BYTES = 4e9  # for the words of all cuts
+_MANY_CUTS = 1_000  # with more, words take too much memory: weights are summed over rows
 
 
 class BoxPosterior(CompiledPosterior[BoxState]):
@@ -253,7 +253,7 @@ class BoxPosterior(CompiledPosterior[BoxState]):
         told = [self.likelihood, self._n_positives, *map(repr, self.parameters().values())]
         return told, [self._codes, self._weights, *self.cuts]
 
-    # -- what unions say of rows -------------------------------------------------------------------
+    # -- predictions of unions ---------------------------------------------------------------------
 
     def weights_inside(self, state: BoxState) -> Floats:
         """Return the weights of positives and of negatives inside, (2,)."""
@@ -317,7 +317,7 @@ class BoxPosterior(CompiledPosterior[BoxState]):
         cells = np.array(state, np.int64).reshape(len(state), len(self._n_cuts), 2)
         return int((cells[:, :, 0] > 0).sum() + (cells[:, :, 1] < self._n_cuts).sum())
 
-    # -- what kernels read -------------------------------------------------------------------------
+    # -- arrays for kernels ------------------------------------------------------------------------
 
     def _new_workspace(self, state: BoxState) -> BoxWorkspace:
         n_words = self._model.above.shape[2]
@@ -375,10 +375,10 @@ class BoxPosterior(CompiledPosterior[BoxState]):
 
 
 def _cuts(column: Floats, max_cuts: int) -> Floats:
-    """Return numbers between neighboring values, at most that number, evenly among the rows."""
+    """Return at most that many numbers between neighboring values, evenly among the rows."""
     values, counts = np.unique(column, return_counts=True)
     cuts = values[:-1] / 2 + values[1:] / 2
-    cuts = np.where(cuts < values[1:], cuts, values[:-1])  # where rounding went up
+    cuts = np.where(cuts < values[1:], cuts, values[:-1])  # if rounding went up
     if len(cuts) <= max_cuts:
         return cuts
     shares = np.arange(1, max_cuts + 1) * (len(column) / (max_cuts + 1))

@@ -1,7 +1,8 @@
-"""Unions of axis-parallel boxes: what is learned of a rare class.
+"""Unions of axis-parallel boxes, which describe a rare class.
 
-The state of all methods of the family (Goh, "Interpretability by design: new interpretable machine
-learning models and methods", 2018, section 2.3). Both sides of a box belong to it.
+They are the states of all methods of the family (Goh, "Interpretability by design: new
+interpretable machine learning models and methods", 2018, section 2.3). Both sides of a box belong
+to it.
 """
 
 from collections.abc import Mapping
@@ -52,7 +53,7 @@ class BoxUnion:
                 "lower and upper must be matrices of one shape, "
                 f"got {self.lower.shape} and {self.upper.shape}"
             )
-        if not np.all(self.lower <= self.upper):  # NaN is not
+        if not np.all(self.lower <= self.upper):  # false for NaN
             raise DataError("lower must be at most upper in each box, and neither of them NaN")
 
     @property
@@ -103,7 +104,7 @@ class BoxUnion:
             n_outside = outside.sum(axis=1)
             inside = rows[n_outside == 0]
             for column in range(rows.shape[1]):
-                alone = n_outside == outside[:, column]  # but for this column, in the box
+                alone = n_outside == outside[:, column]  # in the box, if this column is ignored
                 cells = rows[alone, column]
                 for sides, sign in ((lower, 1.0), (upper, -1.0)):
                     side = sides[box, column]
@@ -142,7 +143,7 @@ class BoxUnion:
 
 
 def _between(side: float, beyond: Floats) -> float:
-    """Return a number halfway from a lower side to the greatest of those below it."""
+    """Return a number halfway between a lower side and the largest value below it."""
     if not beyond.size:
         return -np.inf
     nearest = float(beyond.max())

@@ -1,1 +1,1 @@
-"""Trees of linear classifiers that buy more features only where more is needed."""
+"""Trees of linear classifiers that buy more features only for rows that need them."""

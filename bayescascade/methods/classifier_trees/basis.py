@@ -1,4 +1,4 @@
-"""The columns that linear classifiers weigh: the numbers, or also steps at their quantiles."""
+"""The columns of linear classifiers: the numbers, and optionally steps at their quantiles."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,18 +12,18 @@ from bayescascade.base.errors import ModelFileError
 from bayescascade.base.saved_arrays import read_array
 
 N_STEPS = 11
-"""Steps of a column at most."""
+"""Maximum number of steps of a column."""
 
 MOST_COLUMNS = 1000
-"""Of a matrix with more, or nearly as many, columns have fewer steps or none."""
+"""If a matrix has more columns, or nearly as many, columns have fewer steps or none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Basis:
-    """Columns made of the columns of a matrix, those of a feature side by side.
+    """Columns made from the columns of a matrix, grouped by feature.
 
-    column (p,) int64: of which column of the matrix; cut (p,): NaN for its numbers, else 1 above
-    the cut and 0 up to it; feature (p,) int64, ascending: whose it is.
+    column (p,) int64: the column of the matrix; cut (p,): NaN for its numbers, otherwise the column
+    is 1 above the cut and 0 up to it; feature (p,) int64, ascending: its feature.
     """
 
     column: Integers
@@ -32,7 +32,7 @@ class Basis:
 
     @classmethod
     def of(cls, kind: str, rows: Floats, source: NDArray[np.integer[Any]]) -> Self:
-        """Return the basis "linear" or "bins" of rows (n, m), of features `source`."""
+        """Return the basis "linear" or "bins" of rows (n, m); `source` has their features."""
         column, cut = [], []
         n_steps = min(N_STEPS, MOST_COLUMNS // max(1, rows.shape[1]) - 1)
         for place in range(rows.shape[1]):
@@ -52,7 +52,7 @@ class Basis:
         return self.column.size
 
     def starts(self, n_features: int) -> Integers:
-        """Return where the columns of each feature start, (n_features + 1,)."""
+        """Return the starts of the columns of each feature, (n_features + 1,)."""
         counts = np.bincount(self.feature, minlength=n_features)
         return np.cumsum([0, *counts], dtype=np.int64)
 
@@ -65,7 +65,7 @@ class Basis:
         return made
 
     def texts(self, names: list[str]) -> list[str]:
-        """Return what columns are called, given the names of those of the matrix."""
+        """Return the names of columns, given those of the matrix."""
         pairs = zip(self.column.tolist(), self.cut.tolist(), strict=True)
         return [names[j] if np.isnan(cut) else f"{names[j]} > {cut:.6g}" for j, cut in pairs]
 
@@ -76,7 +76,7 @@ class Basis:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], source: NDArray[np.integer[Any]]) -> Self:
-        """Return what `to_record` returned; ModelFileError if it is no basis of the columns."""
+        """Rebuild a basis from `to_record`; ModelFileError if it does not fit the columns."""
         column = read_array(record, "column", (None,), np.int64)
         cut = np.array([np.nan if each is None else each for each in record["cut"]], np.float64)
         if (

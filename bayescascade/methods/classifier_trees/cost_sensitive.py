@@ -1,4 +1,4 @@
-"""A tree of linear classifiers that learn together what to read: CSTC."""
+"""A tree of linear classifiers whose features are learned together: CSTC."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,17 +21,17 @@ from bayescascade.model.ascent import ascend
 from bayescascade.report.page import BLANK, Page, count_of
 
 _TRADEOFFS = np.geomspace(1.0, 0.002, 14)
-"""Those that are tried, as parts of one at which a feature is hardly worth its cost."""
+"""Tradeoffs to try, as multiples of one at which a feature is hardly worth its cost."""
 
 CUTS = (0.003, 0.01, 0.03, 0.1, 0.2)
 """Norms of coefficients below which a feature is not read; labels are -1 and 1."""
 
-_START = 0.3  # of all costs: what nodes of the tree may spend that is begun from
+_START = 0.3  # share of all costs that nodes of the starting tree may spend
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class CutTree(Candidate):
-    """A tree of a tradeoff, without its small coefficients."""
+    """A tree for a tradeoff, without small coefficients."""
 
     cut: float
     posterior: CostSensitiveTreePosterior
@@ -111,7 +111,7 @@ class CostSensitiveTreeClassifier(TriedClassifier):
     ) -> Iterator[Sequence[CutTree]]:
         del budgets  # each tradeoff may lead to any cost
         self.tradeoff_ = self.cut_ = None
-        self.__dict__.pop("_found", None)  # of an earlier fit
+        self.__dict__.pop("_found", None)  # from an earlier fit
         items = self.items_
         least = min(float(items.costs[items.of_column(f)].sum()) for f in range(items.n_columns))
         amount = max(_START * float(items.costs.sum()), least)
@@ -137,7 +137,7 @@ class CostSensitiveTreeClassifier(TriedClassifier):
         rows: GrowingRows,
         judges: Judges,
     ) -> list[CutTree]:
-        """Return the trees of several cuts, leaves fitted anew."""
+        """Return the trees for several cuts, with refitted leaves."""
         found: list[CutTree] = []
         seen = None
         for cut in CUTS:

@@ -1,22 +1,22 @@
-"""CSTC as a Gibbs posterior: all classifiers of a tree at once, by loss and by expected cost.
+"""CSTC as a Gibbs posterior: a density over all classifiers of a tree, by loss and expected cost.
 
-With linear classifiers f_k(x) = b_k + B_k' x at the nodes, the probability p_k(x) to reach a node
-is the product of sigma(f - theta) or 1 - sigma(f - theta) at the nodes above it; over rows of
+With linear classifiers f_k(x) = b_k + B_k' x at the nodes, the probability p_k(x) of reaching a
+node is the product of sigma(f - theta) or 1 - sigma(f - theta) at the nodes above it. For rows with
 weights w of sum 1, the objective is
 
     J = sum_k sum_i w_i p_k(x_i) ``|y_i - f_k(x_i)|^2`` + penalty sum ``|B|``
         + tradeoff sum_(leaves l) p_l sum_a c_a ``|B_ka : k on the path to l|``,
 
-p_l the mean of p_l(x_i), c_a the cost of item a (a feature or a group), and B_ka the coefficients
-at node k of the columns that incur it (Kusner and others, "Feature-Cost Sensitive Learning with
-Submodular Trees of Classifiers", 2014, equations 2 and 3; Kusner 2016, 2.6 and 2.7): the number of
-features that a row pays for is replaced by norms. The log density is -n J / temperature, n the
-number of rows: **no posterior of a model of the rows**, but weights by J.
+where p_l is the mean of p_l(x_i), c_a the cost of item a (a feature or a group), and B_ka the
+coefficients at node k of its columns (Kusner and others, "Feature-Cost Sensitive Learning with
+Submodular Trees of Classifiers", 2014, equations 2 and 3; Kusner 2016, 2.6 and 2.7): norms replace
+the number of features that a row pays for. The log density is -n J / temperature, n the number of
+rows: weights by J, **not the posterior of a model of the rows**.
 
-Departures: p_k is the product above the node, as the errata of the documentation have it; all nodes
-move together, along the gradient through all descendants, not block by block; norms and absolute
-values are sqrt(v^2 + e^2) - e, e the `smoothing`; labels are -1 and 1, of several classes one such
-column each, and the score that is compared with theta is then a fixed combination of the f_k.
+Departures: p_k is the product above the node, as in the errata of the documentation. All nodes move
+together, along the gradient through all descendants, not block by block. Norms and absolute values
+are sqrt(v^2 + e^2) - e, e the `smoothing`. Labels are -1 and 1, with one such column for each of
+several classes; then a fixed combination of the f_k is compared with theta.
 """
 
 import copy
@@ -39,11 +39,11 @@ from bayescascade.model.continuous import ContinuousPosterior
 from bayescascade.model.draws import TraceLegend
 
 LENGTH = 0.1
-"""How far numbers of a state are apart: columns have variance 1, and labels are -1 and 1."""
+"""Length scale of the numbers of a state: columns have variance 1, and labels are -1 and 1."""
 
 
 class _Forward(NamedTuple):
-    """What rows meet: outputs (K, c, n), reach (K, n) with weights, up (K, n), errors (K, n)."""
+    """Values of nodes and rows: outputs (K, c, n), weighted reach, up and errors (K, n)."""
 
     outputs: Floats
     reach: Floats
@@ -152,9 +152,9 @@ class CostSensitiveTreePosterior(ContinuousPosterior):
         return state[:size].reshape(n_nodes, n_numbers, n_outputs), thresholds
 
     def _begun(self) -> Floats:
-        """Return the tree's least squares, gates at the middle of the rows that come there.
+        """Return the least squares of the nodes, with thresholds at the median of their rows.
 
-        Sets the directions of scores, those in which the outputs differ most.
+        Also sets the directions of scores, in which the outputs vary most.
         """
         n_nodes, n_numbers, n_outputs = self._shape
         coefficients = np.zeros((n_nodes, n_numbers, n_outputs))
@@ -213,9 +213,9 @@ class CostSensitiveTreePosterior(ContinuousPosterior):
         outputs, reach, up, errors = self._forward(coefficients, thresholds)
         norms, costs = self._norms(coefficients)
         sizes, slopes = self._smooth(coefficients[:, :-1])
-        ahead = errors * self._counts[:, np.newaxis]  # what a row has still to expect at a node
+        ahead = errors * self._counts[:, np.newaxis]  # expected loss and cost from a node on
         ahead += self.tradeoff * costs[:, np.newaxis]
-        by_output = outputs  # turned into the derivatives
+        by_output = outputs  # becomes the derivatives
         by_output -= self._targets
         by_output *= (2.0 * self._counts)[:, np.newaxis, np.newaxis] * reach[:, np.newaxis]
         by_threshold = np.zeros(len(self._parent))
@@ -255,12 +255,12 @@ class CostSensitiveTreePosterior(ContinuousPosterior):
         return _Forward(outputs, reach, up, errors)
 
     def _smooth(self, values: Floats) -> tuple[Floats, Floats]:
-        """Return smoothed absolute values, and their slopes."""
+        """Return smoothed absolute values and their derivatives."""
         roots = np.sqrt(values**2 + self.smoothing**2)
         return roots - self.smoothing, values / roots
 
     def _norms(self, coefficients: Floats) -> tuple[Floats, Floats]:
-        """Return the smoothed norm of each item on the path to each leaf, and what leaves cost.
+        """Return the smoothed norm of each item on the path to each leaf, and the costs of leaves.
 
         (K, n_items) and (K,); the costs of other nodes are 0.
         """
@@ -274,7 +274,7 @@ class CostSensitiveTreePosterior(ContinuousPosterior):
         return norms, costs
 
     def _cost_slopes(self, norms: Floats, reach: Floats) -> Floats:
-        """Return the slope of the expected cost by coefficients, over these, (K, p, 1)."""
+        """Return the derivatives of the expected cost divided by the coefficients, (K, p, 1)."""
         weights = self.tradeoff * reach[:, np.newaxis] * self.items.costs / norms
         weights[self._inner] = 0.0
         for place in reversed(range(1, len(self._parent))):
@@ -288,7 +288,7 @@ class CostSensitiveTreePosterior(ContinuousPosterior):
         return -self.log_density(state) * self.temperature / self.n_rows
 
     def describe(self, state: Floats) -> Mapping[str, float]:
-        """Return the expected loss, and the terms that are added to it."""
+        """Return the expected loss and the other terms of J."""
         unit = -self.temperature / self.n_rows
         return {"loss": unit * self.log_likelihood(state), "price": unit * self.log_prior(state)}
 
@@ -305,7 +305,7 @@ class CostSensitiveTreePosterior(ContinuousPosterior):
         """Return the tree of a state, without its small coefficients.
 
         A node does not read a feature if its coefficients have a norm of at most `cut`. Gates are
-        hard. Leaves are fitted by least squares to all features that are read on the path.
+        hard. Leaves are fitted by least squares to all features read on the path.
         """
         coefficients, thresholds = self.parts(state)
         weights = self._forward(coefficients, thresholds).reach.sum(axis=1) * self.n_rows

@@ -1,4 +1,4 @@
-"""A logistic regression that pays for its features, which are the same for every row."""
+"""A logistic regression that pays for its features, the same ones for every row."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,21 +23,21 @@ from bayescascade.methods.classifier_trees.tree import ClassifierNode, Classifie
 from bayescascade.methods.classifier_trees.trying import TriedClassifier
 from bayescascade.report.page import BLANK, Page, count_of
 
-_N_PENALTIES = 30  # that are tried
-_LEAST_PENALTY = 1e-3  # of the least that leaves nothing to buy
-_MOST_DEAR = 2  # that cost more than the budget, one after the other, before smaller ones are left
+_N_PENALTIES = 30  # number to try
+_LEAST_PENALTY = 1e-3  # as a share of the least one that buys nothing
+_MOST_DEAR = 2  # successive fits above the budget before smaller penalties are skipped
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class PenaltyFit(Candidate):
-    """What a penalty leads to: a tree of a single node."""
+    """The fit for a penalty: a tree with a single node."""
 
     penalty: float
-    duality_gap: float  # the penalized loss is at most this much, in nats a row, above the least
+    duality_gap: float  # the penalized loss is at most this far above the minimum, nats per row
 
     @property
     def features(self) -> Integers:
-        """The features that are bought, the strongest first."""
+        """The features bought, the strongest first."""
         return self.tree.nodes[0].bought
 
 
@@ -140,7 +140,7 @@ class CostWeightedLogisticClassifier(TriedClassifier):
         return self.budget is not None or self.penalty is None
 
     def _tree(self, rows: GrowingRows, standard: Standard, solution: Solution) -> ClassifierTree:
-        """Return a tree of a single node, of all features that have a coefficient."""
+        """Return a tree with a single node, with all features that have a coefficient."""
         own = solution.coefficients[:-1]
         used = np.unique(rows.basis.feature[own.any(axis=1)])
         columns = np.flatnonzero(np.isin(rows.basis.feature, used))
@@ -176,7 +176,7 @@ class CostWeightedLogisticClassifier(TriedClassifier):
     def path_(self) -> tuple[PenaltyFit, ...]:
         """The fits that were tried, in order of decreasing penalty."""
         check_is_fitted(self, "_trial", msg="%(name)s must be fitted, and not read from a file")
-        return self._trial.candidates  # type: ignore[return-value] # of `_candidates`
+        return self._trial.candidates  # type: ignore[return-value] # those of `_candidates`
 
     @property
     def coef_(self) -> Floats:
@@ -238,7 +238,7 @@ def _without_penalty(rows: GrowingRows, columns: Integers) -> Linear:
 
 
 def logistic_problem(rows: GrowingRows, standard: Standard, items: CostItems) -> LogisticProblem:
-    """Return the regression of rows, columns of variance 1, that pays for its features."""
+    """Return the penalized regression of rows with columns of variance 1."""
     made = np.column_stack([standard.scaled(rows.made), np.ones(len(rows.labels))])
     norms = CostNorms.of(items, rows.basis.feature, n_free=1)
     return LogisticProblem(

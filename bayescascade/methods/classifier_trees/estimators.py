@@ -1,4 +1,4 @@
-"""A tree of linear classifiers that buy features: ASTC, pruned by what is worth its cost."""
+"""A tree of linear classifiers that buy features: ASTC, with cost-sensitive pruning."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -35,11 +35,11 @@ from bayescascade.model.search import Search
 from bayescascade.report.page import BLANK, Page, count_of
 
 _SHARES = (0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.0)
-"""Of what a row may cost: what a node may spend in the trees that are tried."""
+"""Budgets of a node in the trees to try, as shares of the budget of a row."""
 
 
 class NodeCertificate(NamedTuple):
-    """What a node's features explain, and what no set within its budget exceeds."""
+    """The share that a node's features explain, and a bound for all sets within its budget."""
 
     explained: float
     bound: float
@@ -104,7 +104,7 @@ class SubmodularTreeClassifier(TriedClassifier):
     prune: bool = SubmodularTreeParameters.prune.default
     progress: Callable[[samplers.Progress], object] | None = None
 
-    # of a tree, what is probable
+    # a tree with its item probabilities
     _known: tuple[ClassifierTree, Floats] | None = field(init=False, default=None)
 
     # -- fitting -----------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ class SubmodularTreeClassifier(TriedClassifier):
         return self.tradeoff
 
     def _node_budgets(self, budgets: Sequence[float | None]) -> list[tuple[float, ...]]:
-        """Return what nodes may spend in each of the trees to grow."""
+        """Return the node budgets of each tree to grow."""
         items = self.items_
         prices = [float(items.costs[items.of_column(f)].sum()) for f in range(items.n_columns)]
         least = min(prices)
@@ -154,7 +154,7 @@ class SubmodularTreeClassifier(TriedClassifier):
         limits = {total if each is None else min(each, total) for each in budgets}
         amounts = {max(share * limit, least) for limit in limits for share in _SHARES}
         steps = items.costs / least if least > 0 else np.array([0.5])
-        if (steps == np.round(steps)).all():  # more than a multiple buys no more
+        if (steps == np.round(steps)).all():  # only multiples of the least price matter
             amounts = {np.floor(amount / least + 1e-9) * least for amount in amounts}
         return [(amount,) for amount in sorted(amounts)]
 

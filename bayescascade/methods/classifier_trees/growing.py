@@ -1,6 +1,6 @@
-"""Growing a tree of classifiers: each node buys within its budget, and sends half of its rows on.
+"""Growing a tree of classifiers: each node buys within its budget, and halves its rows.
 
-Kusner and others (2014), Algorithm 1, as the errata of the documentation correct it.
+Kusner and others (2014), Algorithm 1, corrected as in the errata of the documentation.
 """
 
 from collections import deque
@@ -17,9 +17,9 @@ from bayescascade.methods.classifier_trees.scaling import Sums, squares_of
 from bayescascade.methods.classifier_trees.selection import Node
 from bayescascade.methods.classifier_trees.tree import ClassifierNode, ClassifierTree, Linear
 
-_LEAST_ROWS = 20.0  # weight of a node that has children
-_ROUNDING = 1e-9  # of scores
-_LEAST_SHARE = 1e-3  # of a soft row that still counts at a node
+_LEAST_ROWS = 20.0  # minimum weight of a node with children
+_ROUNDING = 1e-9  # relative to scores
+_LEAST_SHARE = 1e-3  # minimum share of a soft row that counts at a node
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +36,15 @@ class Growth:
     leaf: str = "logistic"
 
     def budget(self, number: int) -> float:
-        """Return what a node of a full tree may spend, numbered breadth first."""
+        """Return the budget of a node of a full tree, numbered breadth first."""
         return self.node_budgets[number if len(self.node_budgets) > 1 else 0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GrowingRows:
-    """Rows to grow from: of the matrix (n, n_matrix_columns), labels (n,), weights (n,) >= 0.
+    """Rows of the matrix (n, n_matrix_columns) to grow from, labels (n,), weights (n,) >= 0.
 
-    made (n, p): the rows in the basis; targets (n, c): indicators, of two classes one.
+    made (n, p): the rows in the basis; targets (n, c): indicators, one for two classes.
     """
 
     rows: Floats
@@ -59,13 +59,13 @@ class GrowingRows:
     def of(
         cls, basis: Basis, rows: Floats, labels: Integers, weights: Floats, n_classes: int
     ) -> "GrowingRows":
-        """Return rows as trees grow from them."""
+        """Return rows with their basis and targets."""
         indicators = np.eye(n_classes)[labels]
         targets = indicators[:, 1:] if n_classes == 2 else indicators
         return cls(rows, labels, weights, basis, n_classes, basis.of_rows(rows), targets)
 
     def leaf(self, kind: str, sums: Sums, weights: Floats, columns: Integers) -> Linear:
-        """Return what a node answers whose rows have these weights."""
+        """Return the predictor of a leaf whose rows have these weights."""
         if kind == "least_squares":
             return least_squares_leaf(sums, columns)
         there = weights > _LEAST_SHARE * self.weights
@@ -82,7 +82,7 @@ class GrowingRows:
 
 
 def grow(rows: GrowingRows, items: CostItems, how: Growth) -> ClassifierTree:
-    """Return a tree grown from rows; `items` are what features cost."""
+    """Return a tree grown from rows; `items` are the costs of features."""
     n_features = items.n_columns
     starts = rows.basis.starts(n_features)
     nodes: list[ClassifierNode] = []
@@ -121,7 +121,7 @@ def grow(rows: GrowingRows, items: CostItems, how: Growth) -> ClassifierTree:
 
 
 def refitted(tree: ClassifierTree, rows: GrowingRows, leaf: str) -> ClassifierTree:
-    """Return the tree with leaves fitted to other rows, which its gates send on; others stay."""
+    """Return the tree with leaves refitted to other rows; leaves without rows stay."""
     nodes = list(tree.nodes)
     for place, there in tree.visited(rows.rows):
         weights = np.zeros(len(rows.labels))
@@ -137,7 +137,7 @@ def refitted(tree: ClassifierTree, rows: GrowingRows, leaf: str) -> ClassifierTr
 def _children(
     rows: GrowingRows, gate: Linear, weights: Floats, how: Growth, number: int
 ) -> tuple[float, tuple[Floats, Floats] | None]:
-    """Return the threshold, and the weights of rows at both children, None of a leaf."""
+    """Return the threshold, and the weights of rows at both children, None for a leaf."""
     is_last = number + 1 >= 2 ** (how.max_depth - 1)
     classes = np.unique(rows.labels[weights > 0])
     if is_last or weights.sum() < _LEAST_ROWS or classes.size < 2 or not gate.columns.size:
@@ -158,8 +158,7 @@ def _children(
 def _threshold(scores: Floats, weights: Floats) -> float | None:
     """Return the middle of the gap nearest to the weighted median, None if there is one score.
 
-    Gaps that rounding may close are none, so that equal rows go the same way wherever they are
-    scored.
+    Gaps that rounding may close do not count, so equal rows always go the same way.
     """
     order = np.argsort(scores, kind="stable")
     ordered, total = scores[order], np.cumsum(weights[order])

@@ -1,16 +1,16 @@
-"""The rows that choose among classifiers in trees, what was tried, and the best prunings.
+"""The judging rows of trees of classifiers, the candidates, and the best prunings.
 
-A row that comes to a node pays for what the node buys; so what a subtree costs beyond its root is a
-sum over its other nodes, and a pruning that minimizes
+A row that reaches a node pays for the purchases of the node. So the cost of a subtree beyond its
+root is a sum over its other nodes, and a pruning that minimizes
 
     errors + tradeoff * cost
 
-decides node by node, bottom up: a node becomes a leaf once its own errors are no more than the
-least of its subtree. Without a tradeoff these are the nodes below which nothing is gained, which
-come first: nothing was learned from the rows that judge, so a subtree may err more than its root.
-As the tradeoff grows it happens once for each node, at the tradeoff where its subtree's gain in
-errors per cost is least; these prunings are nested (Breiman and others, 1984, chapter 3, with what
-is paid in place of the number of leaves).
+is found bottom up: a node becomes a leaf once its own errors are at most the minimum for its
+subtree. With tradeoff 0, these are the nodes whose subtrees gain nothing; they come first. The
+judging rows are not learned from, so a subtree may have more errors than its root. As the tradeoff
+grows, each node becomes a leaf once, in order of its subtree's gain in errors per cost. These
+prunings are nested (Breiman and others, 1984, chapter 3, with costs instead of the number of
+leaves).
 """
 
 from dataclasses import dataclass
@@ -31,13 +31,13 @@ from bayescascade.report.numbers import cost_texts, count_texts
 from bayescascade.report.page import Numbers, Page, PrintedTable
 
 _HELD_OUT = 0.25
-"""Share of the rows that choose where none are given for that.
+"""Share of held-out judging rows if no validation rows are given.
 
-Cross-validation of few rows, as of forests, was no better (errors in percent within 10, 20, 30, 50
-and 100 % of Turney's prices, five splits; a quarter first): trees on hepatitis 17.4, 16.8, 16.1,
-14.8, 14.8 against 20.6 always, standard errors .8 to 2.2; on pima 32.1, 31.7, 31.7, 22.7, 24.9
-against 32.9, 31.2, 31.2, 23.4, 23.9, standard errors 1.3 to 2.1; for six times the work. Trees that
-are grown on all rows have no rows left to be pruned by.
+For few rows, cross-validation as for forests was no better (errors in percent within 10, 20, 30, 50
+and 100 % of Turney's prices, five splits; with a held-out quarter first): trees on hepatitis 17.4,
+16.8, 16.1, 14.8, 14.8 against 20.6 for all budgets, standard errors .8 to 2.2; on pima 32.1, 31.7,
+31.7, 22.7, 24.9 against 32.9, 31.2, 31.2, 23.4, 23.9, standard errors 1.3 to 2.1; and it takes six
+times the work. Trees grown on all rows have no rows left for pruning.
 """
 
 
@@ -55,37 +55,37 @@ HOW_TO_READ = (
     ),
     ("adds", "the additional cost of a row at this node"),
 )
-"""Terms of the page, or nothing, and what they mean."""
+"""Terms of the page, or "", and their meanings."""
 
-_MOST_OUTPUTS = 3  # that have a column each
+_MOST_OUTPUTS = 3  # classes with a column each
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Candidate:
-    """What was tried, and how it does on the rows that choose."""
+    """A candidate with its error and cost on the judging rows."""
 
     tree: ClassifierTree
-    error: float  # share of the rows that it gets wrong
+    error: float  # error rate
     cost: float  # mean cost of a row
 
 
 class Judges(NamedTuple):
-    """The rows that choose."""
+    """The judging rows."""
 
     rows: Matrix
     labels: Integers
     words: str
-    learns: Flags  # (n_training_rows,), which of those are learned from
+    learns: Flags  # (n_training_rows,), which rows are learned from
 
     def judge(self, tree: ClassifierTree, items: CostItems) -> dict[str, Any]:
-        """Return what a `Candidate` has: a tree, its error and its mean cost."""
+        """Return the parts of a `Candidate`: a tree, its error and its mean cost."""
         wrong = tree.predict_proba(self.rows).argmax(axis=1) != self.labels
         costs = items.total(items.paid(tree.has))[tree.apply(self.rows)]
         return {"tree": tree, "error": float(wrong.mean()), "cost": float(costs.mean())}
 
 
 class Trial(NamedTuple):
-    """What `fit` tried."""
+    """The candidates of `fit`."""
 
     candidates: tuple[Candidate, ...]
     training: TrainingRows
@@ -95,7 +95,7 @@ class Trial(NamedTuple):
 
 
 def judges_of(training: TrainingRows, chooses: bool, random_state: Any) -> Judges:
-    """Return the rows that choose, if there is anything to choose: validation rows, or held out."""
+    """Return the judging rows: validation rows, held-out rows, or all if nothing is chosen."""
     learns = np.ones(len(training.rows), np.bool_)
     if training.validation_labels is not None:
         return Judges(
@@ -112,11 +112,11 @@ def judges_of(training: TrainingRows, chooses: bool, random_state: Any) -> Judge
 class Pruning(Candidate):
     """A pruned tree."""
 
-    tradeoff: float  # the least that it is best for
+    tradeoff: float  # the least one for which it is best
 
 
 def prices_of(tree: ClassifierTree, items: CostItems) -> Floats:
-    """Return what rows pay at each node, (n_nodes,), beside what they paid above it."""
+    """Return the additional cost of rows at each node, (n_nodes,)."""
     totals = items.total(items.paid(tree.has))
     above = np.zeros(len(tree.nodes))
     for place, node in enumerate(tree.nodes):
@@ -129,7 +129,7 @@ def prices_of(tree: ClassifierTree, items: CostItems) -> Floats:
 def prunings(
     tree: ClassifierTree, items: CostItems, rows: Floats, labels: Integers
 ) -> list[Pruning]:
-    """Return the best prunings by rows (n, n_matrix_columns), the largest tree first."""
+    """Return the best prunings for rows (n, n_matrix_columns), the largest tree first."""
     n_nodes, n_rows = len(tree.nodes), len(rows)
     errors, costs = np.zeros(n_nodes), np.zeros(n_nodes)
     prices = prices_of(tree, items)
@@ -143,7 +143,7 @@ def prunings(
         node = tree.nodes[place]
         further = errors[place] if node.is_leaf else least_errors[list(node.children)].sum()
         least_errors[place] = min(errors[place], further)
-        if errors[place] <= further:  # not worth anything, or none below
+        if errors[place] <= further:  # no gain, or no nodes below
             leaves.add(place)
     found: list[Pruning] = []
     tradeoff = 0.0
@@ -165,14 +165,14 @@ def prunings(
             error, cost = float(below[0]) / n_rows, float(costs[0] + beyond[0])
             pruned = tree.cut_at(cut)
             found.append(Pruning(tree=pruned, error=error, cost=cost, tradeoff=tradeoff))
-            if np.isinf(least):  # what is left costs nothing more
+            if np.isinf(least):  # the remaining tree has no costs
                 return found
             tradeoff = least
         leaves |= {place for place, rate in rates.items() if rate <= tradeoff}
 
 
 def _reached(tree: ClassifierTree, leaves: set[int]) -> set[int]:
-    """Return the nodes that rows come to if those of `leaves` have no children."""
+    """Return the nodes that rows reach if those of `leaves` have no children."""
     reached = {0}
     for place, node in enumerate(tree.nodes):
         if place in reached and place not in leaves:
@@ -208,7 +208,7 @@ def node_table(
 
 
 def path_words(tree: ClassifierTree, names: list[str]) -> list[str]:
-    """Return for each node the way of a row that comes to it, and what it has paid for."""
+    """Return for each node the way of a row that reaches it, and the features it paid for."""
     ways = [""] * len(tree.nodes)
     for place, node in enumerate(tree.nodes):
         for child, side in zip(node.children, ("high", "low"), strict=True):
@@ -222,7 +222,7 @@ def path_words(tree: ClassifierTree, names: list[str]) -> list[str]:
 
 
 def coefficient_table(tree: ClassifierTree, columns: list[str], classes: list[Any]) -> Page:
-    """Return a line for each of the `columns` that a classifier weighs, the strongest first."""
+    """Return a line for each of the `columns` with a coefficient, the strongest first."""
     node = tree.nodes[0]
     leaf, texts = node.leaf, tree.basis.texts(columns)
     if not leaf.columns.size:

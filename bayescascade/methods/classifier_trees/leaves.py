@@ -1,4 +1,4 @@
-"""What leaves answer: logistic regression or least squares on the features that were paid for."""
+"""Predictors at leaves: logistic regression or least squares on the features bought."""
 
 import warnings
 
@@ -13,15 +13,15 @@ from bayescascade.methods.classifier_trees.basis import Basis
 from bayescascade.methods.classifier_trees.scaling import Standard, Sums
 from bayescascade.methods.classifier_trees.tree import Linear
 
-_MOST_STEPS = 30  # of a solver: what is left then does not show in the answers
+_MOST_STEPS = 30  # for a solver: further steps do not change predictions visibly
 _TOLERANCE = 1e-3
-_FEW_COLUMNS = 100  # of two classes, of which Newton's steps are the faster ones
-_FLAT = 1e-12  # of the curvature, added to it
-_LEAST_STEP = 1e-4  # of a Newton step
+_FEW_COLUMNS = 100  # for two classes: up to this number Newton's steps are faster
+_FLAT = 1e-12  # share of the curvature that is added to it
+_LEAST_STEP = 1e-4  # minimum length of a Newton step
 _STRENGTH = 0.1
-"""scikit-learn's C, on columns of variance 1.
+"""C of scikit-learn, for columns of variance 1.
 
-Test errors in percent by 1, .1 and .02, two splits each, all features affordable: covertype 25.9,
+Test errors in percent with 1, .1 and .02, two splits each, all features affordable: covertype 25.9,
 24.4, 24.7; magic 14.9, 14.0, 14.4; spambase 5.8, 4.9, 4.3; letter (A-M) 15.1, 15.3, 14.8; pima
 30.2, 31.2, 30.5.
 """
@@ -43,7 +43,7 @@ def linear_fit(sums: Sums, columns: Integers) -> tuple[Floats, Floats]:
 
 
 def gate_of(sums: Sums, columns: Integers) -> Linear:
-    """Return the score that sends rows on: the leading direction of the least-squares fits."""
+    """Return the score that divides rows: the leading direction of the least-squares fits."""
     fits, square = linear_fit(sums, columns)
     direction = np.ones(1)
     if fits.shape[1] > 1:
@@ -55,12 +55,12 @@ def gate_of(sums: Sums, columns: Integers) -> Linear:
 
 
 def no_gate() -> Linear:
-    """Return the score of a node that sends no row on."""
+    """Return the score of a node without children."""
     return Linear(np.zeros(0, np.int64), np.zeros((1, 0)), np.zeros(1), "shares")
 
 
 def least_squares_leaf(sums: Sums, columns: Integers) -> Linear:
-    """Return the least-squares fits of the indicators of classes, as the papers have it."""
+    """Return the least-squares fits of the indicators of classes, as in the papers."""
     fits, _ = linear_fit(sums, columns)
     target_scale, means = sums.scales[sums.n_columns :], sums.means[sums.n_columns :]
     undone = np.where(target_scale > 0, 1 / np.where(target_scale > 0, target_scale, 1.0), 0.0)
@@ -74,7 +74,7 @@ def logistic_leaf(
 ) -> Linear:
     """Return a logistic regression of rows (n, n_matrix_columns) of positive weight.
 
-    A class without rows here is as rare as one row more, of that class, would make it.
+    A class without rows here is as rare as if there were one row of it.
     """
     counts = np.bincount(labels, weights, n_classes)
     present = np.flatnonzero(counts)
@@ -104,10 +104,10 @@ def logistic_leaf(
 
 
 def newton(rows: Floats, is_second: Flags, weights: Floats) -> tuple[Floats, Floats]:
-    """Return slopes (1, p) and intercept (1,) of two classes, as scikit-learn's, by Newton's steps.
+    """Return slopes (1, p) and intercept (1,) for two classes, as scikit-learn, by Newton's method.
 
-    They minimize the sum of w log(1 + exp(-f)), f negated where a row is of the first class, and
-    |slopes|^2 / (2 C). A step that would raise it is halved.
+    They minimize the sum of w log(1 + exp(-f)), with f negated for rows of the first class, and
+    |slopes|^2 / (2 C). A step that would increase it is halved.
     """
     made = np.column_stack([rows, np.ones(len(rows))])
     penalty = np.append(np.full(rows.shape[1], 1 / _STRENGTH), 0.0)
@@ -136,7 +136,7 @@ def newton(rows: Floats, is_second: Flags, weights: Floats) -> tuple[Floats, Flo
 
 
 def _by_scikit_learn(rows: Floats, labels: Integers, weights: Floats) -> tuple[Floats, Floats]:
-    """Return slopes and intercepts of rows of positive weight."""
+    """Return slopes and intercepts for rows of positive weight."""
     model = LogisticRegression(C=_STRENGTH, max_iter=_MOST_STEPS, tol=_TOLERANCE)
     with warnings.catch_warnings(), single_threaded():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -145,7 +145,7 @@ def _by_scikit_learn(rows: Floats, labels: Integers, weights: Floats) -> tuple[F
 
 
 def constant_leaf(labels: Integers, weights: Floats, n_classes: int) -> Linear:
-    """Return what answers the shares of the classes, whatever the row."""
+    """Return a predictor of the shares of the classes, the same for all rows."""
     counts = np.bincount(labels, weights, n_classes)
     with np.errstate(divide="ignore"):
         logs = np.where(counts > 0, np.log(counts / counts.sum()), -np.log1p(counts.sum()))

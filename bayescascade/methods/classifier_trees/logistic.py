@@ -1,25 +1,26 @@
-"""Logistic regression that pays for its columns, with a proof of how near the least loss it is.
+"""Logistic regression that pays for its columns, with a proved bound on the excess loss.
 
 Kusner ("Learning in the Real World", 2016), equation 2.5 with lambda / n (see the errata of
-the documentation), for any number of classes: over intercepts b and coefficients B of columns z,
+the documentation), for any number of classes: it minimizes over intercepts b and coefficients B of
+columns z,
 
     P(b, B) = sum_i w_i [log sum_k exp(f_ik) - f_i,y_i] + penalty Omega(B),     f_i = b + B' z_i,
 
-weights w of sum 1, `CostNorms` has Omega; of two classes the first has f = 0, of more all have
-their own. Intercepts, and columns that cost nothing, are free.
+where weights w have sum 1, and `CostNorms` has Omega. The first of two classes has f = 0; each of
+more classes has its own f. Intercepts, and columns that cost nothing, are free.
 
 **The duality gap.** Let q_i be any probabilities of the classes with sum_i w_i (q_i - e_i) = 0, e_i
 the indicator of y_i, and the same for the products with each free column; G = sum_i w_i z_i (q_i -
-e_i)' for the others. As log sum exp(f) is at least f' q + H(q), H the entropy,
+e_i)' for the other columns. Because log sum exp(f) is at least f' q + H(q), H the entropy,
 
     P(b, B) >= sum_i w_i H(q_i) + sum_i w_i f_i' (q_i - e_i) + penalty Omega(B)
              = sum_i w_i H(q_i) + <G, B> + penalty Omega(B) >= sum_i w_i H(q_i)
 
-wherever the pulls of `CostNorms` show that -<G, B> <= penalty Omega(B) for all B. Such q are made
-of the model's own probabilities: one step along their derivatives meets the equations (it leaves
-them probabilities if it is below 1; else 0 is what is proved), and then q becomes e + s (q - e), s
-<= 1 what the pulls ask for. All up to rounding. Where free columns separate the classes there is no
-least loss, and the search ends near 0.
+if the pulls of `CostNorms` show that -<G, B> <= penalty Omega(B) for all B. Such q are made from
+the model's own probabilities: one step along their derivatives meets the equations (they remain
+probabilities if it is below 1; otherwise only 0 is proved), and then q becomes e + s (q - e), with
+the s <= 1 that the pulls require. All of this is up to rounding. If free columns separate the
+classes, there is no minimum, and the search ends near 0.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,19 +36,19 @@ from bayescascade.costs.items import CostNorms
 from bayescascade.costs.kernels.descending import descend
 
 GAP = 5e-7
-"""A gap that ends the search: half of what is promised."""
+"""The search ends at this gap, which is half of what is promised."""
 
 _MOST_STEPS = 500
 _MOST_WORK = 3e8  # multiplications within a step
 _MOST_WHOLE = 1000  # coefficients whose second derivatives are all computed
-_STEEP = 1.1  # of the curvature within outputs, in place of all where that is too much
-_ENOUGH = 1e-9  # of the gap: a sweep whose blocks gain no more is the last
+_STEEP = 1.1  # factor of the curvature within outputs, if the whole is too much
+_ENOUGH = 1e-9  # share of the gap: a sweep whose blocks gain no more is the last
 _ROUNDING = 1e-12
-_SINGULAR = 1e-13  # of the largest eigenvalue
+_SINGULAR = 1e-13  # share of the largest eigenvalue
 
 
 class Solution(NamedTuple):
-    """Coefficients (p + 1, c), the last row the intercepts, and their duality gap, nats a row."""
+    """Coefficients (p + 1, c), intercepts last, and their duality gap, nats per row."""
 
     penalty: float
     coefficients: Floats
@@ -65,21 +66,21 @@ class _Point(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LogisticProblem:
-    """Rows (n, p + 1), the last column 1, and their labels; indicators (n, n_classes)."""
+    """Rows (n, p + 1), with a last column of ones; indicators of their labels (n, n_classes)."""
 
     rows: Floats
     indicators: Floats
     weights: Floats  # (n,) > 0, of sum 1
-    norms: CostNorms  # of p + 1 columns
+    norms: CostNorms  # for p + 1 columns
 
     @property
     def n_outputs(self) -> int:
-        """Outputs: one of two classes."""
+        """Number of outputs: one for two classes."""
         n_classes = self.indicators.shape[1]
         return 1 if n_classes == 2 else n_classes
 
     def path(self, penalties: Sequence[float]) -> Iterator[Solution]:
-        """Yield the solution for each penalty, begun at the one before."""
+        """Yield the solution for each penalty, starting from the previous one."""
         start = np.zeros((self.rows.shape[1], self.n_outputs))
         for penalty in penalties:
             solution = self.solve(penalty, start)
@@ -87,7 +88,7 @@ class LogisticProblem:
             start = solution.coefficients
 
     def largest_penalty(self) -> float:
-        """Return a penalty > 0 from which on all that costs anything is 0."""
+        """Return a penalty > 0 from which on all coefficients with a cost are 0."""
         free = self.norms.is_free
         alone = LogisticProblem(
             self.rows[:, free],
@@ -102,15 +103,15 @@ class LogisticProblem:
         return max(self.norms.least_amount(gradient, most), _ROUNDING)
 
     def solve(self, penalty: float, start: Floats) -> Solution:
-        """Return the best coefficients, by steps that are proximal in a metric of the loss.
+        """Return the best coefficients, by proximal Newton steps.
 
-        A step minimizes the loss's expansion to second order, of many coefficients of several
-        classes what is about that, plus the penalty, over the columns that are in use or would be
-        after a plain proximal step: others are best left at 0. Then it is shortened until the whole
-        has decreased.
+        A step minimizes the second-order expansion of the loss (an approximation for many
+        coefficients of several classes) plus the penalty, over the columns that are in use or would
+        be after a plain proximal step; others are best left at 0. Then it is shortened until the
+        sum has decreased.
         """
         here = self._at(start)
-        best, bound = Solution(penalty, start, np.inf), 0.0  # neither part is ever below
+        best, bound = Solution(penalty, start, np.inf), 0.0  # loss and penalty are never negative
         for _ in range(_MOST_STEPS):
             check_time()
             value = here.loss + penalty * self.norms.total(here.coefficients)
@@ -142,7 +143,7 @@ class LogisticProblem:
         return self.weights[:, np.newaxis] * changes[:, -self.n_outputs :]
 
     def _step(self, here: _Point, value: float, penalty: float, enough: float) -> _Point | None:
-        """Return where a step leads, None if none is better."""
+        """Return the point after a step, None if none is better."""
         proximal, _ = self.norms.split(here.coefficients - here.gradient, penalty)
         used = np.flatnonzero(here.coefficients.any(axis=1) | proximal.any(axis=1))
         norms, old = self.norms.among(used), here.coefficients[used]
@@ -164,23 +165,24 @@ class LogisticProblem:
         return None
 
     def _curvature(self, here: _Point, used: Integers) -> Floats:
-        """Return the second derivatives of the loss by u columns, (1, u c, u c), or about them.
+        """Return second derivatives of the loss for u columns, (1, u c, u c), or an approximation.
 
-        Where those are too many it is a little more than those within each output, (c, u, u). Twice
-        them is a bound: for probabilities p, diag(p) - p p' is at most 2 diag(p (1 - p)), as the
-        difference is diagonally dominant; steps by less are longer, and hardly ever too long.
+        If they are too many, it is a little more than those within each output, (c, u, u). Twice
+        those are a bound: for probabilities p, diag(p) - p p' is at most 2 diag(p (1 - p)), because
+        the difference is diagonally dominant. Smaller ones make steps longer, and hardly ever too
+        long.
         """
         rows, n_outputs = self.rows[:, used], self.n_outputs
         own = here.chances[:, -n_outputs:]
         if used.size * n_outputs <= _MOST_WHOLE or n_outputs == 1:
             return self._products(rows, own)[np.newaxis]
         spreads = _STEEP * self.weights[:, np.newaxis] * own * (1 - own)
-        single = rows.astype(np.float32)  # half the time, and it is no gradient
+        single = rows.astype(np.float32)  # half the time, and enough for curvature
         found = [(single.T * spread) @ single for spread in spreads.T.astype(np.float32)]
         return np.stack(found).astype(np.float64)
 
     def _products(self, columns: Floats, own: Floats) -> Floats:
-        """Return the second derivatives (u c, u c) by coefficients of columns (n, u)."""
+        """Return the second derivatives (u c, u c) for coefficients of columns (n, u)."""
         (n_columns, n_outputs) = columns.shape[1], own.shape[1]
         products = np.empty((n_columns, n_outputs, n_columns, n_outputs))
         for k in range(n_outputs):
@@ -190,7 +192,7 @@ class LogisticProblem:
         return products.reshape(n_columns * n_outputs, n_columns * n_outputs)
 
     def _bound(self, here: _Point, penalty: float) -> float:
-        """Return what the loss and penalty are at least, for any coefficients; see the module."""
+        """Return a lower bound on loss plus penalty for all coefficients; see the module."""
         chances, indicators = here.chances, self.indicators
         free = self.rows[:, self.norms.is_free]
         change = self._correction(chances, free, here.gradient[self.norms.is_free])
@@ -207,10 +209,10 @@ class LogisticProblem:
         return float(-self.weights @ xlogy(chances, chances).sum(axis=1))
 
     def _correction(self, chances: Floats, free: Floats, gradient: Floats) -> Floats:
-        """Return t (n, n_classes) such that p (1 - t), of sum 1, meets the equations of the free.
+        """Return t (n, n_classes): p (1 - t), of sum 1, meets the equations of free columns.
 
-        With a_ik = x_i d_k, d_k the step of output k, it is a less its mean by p: the derivative of
-        p. The step solves the equations, which are linear in it.
+        With a_ik = x_i d_k, d_k the step of output k, t is a minus its mean under p: the derivative
+        of p. The step solves the equations, which are linear in it.
         """
         n_free, n_outputs = gradient.shape
         squares = self._products(free, chances[:, -n_outputs:])
@@ -229,10 +231,10 @@ def _quadratic_best(
     penalty: float,
     enough: float,
 ) -> Floats:
-    """Return the best of a quadratic function plus penalty; gradient, start (u, c).
+    """Return the minimizer of a quadratic function plus penalty; gradient, start (u, c).
 
-    The last sweep is one whose blocks gain no more than `enough`. What is free is eliminated: given
-    the others it is the solution of linear equations.
+    The last sweep is one whose blocks gain no more than `enough`. Free columns are eliminated:
+    given the others, they solve linear equations.
     """
     (n_columns, n_outputs), n_blocks = start.shape, len(curvature)
     per = n_outputs if n_blocks == 1 else 1  # numbers of a column in a block of the curvature

@@ -1,4 +1,4 @@
-"""Parameters of trees of classifiers, declared once."""
+"""Parameters of trees of classifiers."""
 
 from bayescascade.base.parameters import Choice, Flag, Integer, Other, Real
 from bayescascade.costs.parameters import BudgetedParameters
@@ -7,7 +7,7 @@ from bayescascade.model.parameters import missing_choice, unknown_choice
 
 
 class SubmodularTreeParameters(BudgetedParameters):
-    """Of `SubmodularTreeClassifier`."""
+    """Parameters of `SubmodularTreeClassifier`."""
 
     tradeoff = Real(0.0, "Errors per row that a unit of cost is worth", minimum=0.0)
     node_budget = Other(None, "Budget of each node, or one number per node, breadth first")
@@ -30,7 +30,7 @@ class SubmodularTreeParameters(BudgetedParameters):
 
 
 class CostWeightedParameters(BudgetedParameters):
-    """Of `CostWeightedLogisticClassifier`."""
+    """Parameters of `CostWeightedLogisticClassifier`."""
 
     penalty = Real(
         None,
@@ -48,7 +48,7 @@ class CostWeightedParameters(BudgetedParameters):
 
 
 class CostSensitiveTreeParameters(BudgetedParameters):
-    """Of `CostSensitiveTreeClassifier`."""
+    """Parameters of `CostSensitiveTreeClassifier`."""
 
     tradeoff = Real(
         None, "Squared loss that a unit of cost is worth", minimum=0.0, none="several are tried"

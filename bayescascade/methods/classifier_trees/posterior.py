@@ -1,9 +1,9 @@
-r"""The posterior of what is bought at the nodes of a tree whose gates are fixed.
+r"""The posterior of the purchases at the nodes of a tree with fixed gates.
 
-A state says which features each node buys. What the gates above a leaf read is bought in every
-state; all else may be bought or not. With w_l the weight of the rows of leaf l, W the sum, S_l what
-is bought on the path to it, c(S) what S costs, each item once, and p(S) the columns of S that vary
-there, the log density is, up to a constant,
+A state says which features each node buys. Features of the gates above a leaf are bought in every
+state; all others may be bought or not. Let w_l be the weight of the rows of leaf l, W the sum, S_l
+the features bought on the path to it, c(S) the cost of S, with each item paid once, and p(S) the
+number of columns of S that vary there. Up to a constant, the log density is
 
     prior       - tradeoff x sum_l w_l c(S_l) / W
     likelihood  sum_l k_l / 2 [(w_l - 1 - p(S_l)) log(1 + w_l)
@@ -11,16 +11,17 @@ there, the log density is, up to a constant,
 
 z_l is the share of variance that S_l explains at the leaf (see `selection`, ridge included), and
 k_l the number of classes there less 1, at least 1. The likelihood is a **working model**: labels
-are taken for numbers, -1 and 1 (of several classes, k contrasts of their indicators), that are
-linear in the columns with normal noise, of one variance at a leaf. Coefficients, intercepts and the
-variance are integrated out: by Zellner's prior with g = w_l, which is worth one row, a flat prior,
-and 1 / variance (Liang and others, 2008, equation 5, with k times as many numbers as rows).
+are the numbers -1 and 1 (k contrasts of indicators for several classes), linear in the columns with
+normal noise, which has one variance at a leaf. Coefficients, intercepts and the variance are
+integrated out, with Zellner's prior with g = w_l, which is worth one row, a flat prior, and 1 /
+variance (Liang and others, 2008, equation 5, with k numbers for each row).
 
-As gates are fixed, a row pays and is explained by its leaf alone: **the density is a product over
-leaves**. So that each state stands for one tree, a feature that all rows of a node buy is bought at
-the highest such node; hence states are what leaves have, each any set that has what is required.
-Where leaves have no more than 20 features to choose from, all sets of each are weighed, which gives
-the most probable state and all probabilities exactly (see `solved`); else there are chains.
+Because gates are fixed, the cost and the likelihood of a row depend only on its leaf: **the density
+is a product over leaves**. A feature that all rows of a node buy is bought at the highest such
+node, so each state is one tree. Hence a state is a set of features for each leaf, which may be any
+set that contains those required. If leaves have at most 20 features to choose from, all sets of
+each leaf give the most probable state and all probabilities exactly (see `solved`); otherwise there
+are chains.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -51,19 +52,19 @@ from bayescascade.model.solution import Certificate, Solution
 from samplers.types import StepCounts
 
 MOVE_WEIGHTS = {"buy": 0.3, "sell": 0.3, "swap": 0.4}
-"""How often each move of `kernels.buying` is tried; buy and sell, each other's reverse, alike."""
+"""Probabilities of the moves of `kernels.buying`; buying and selling have the same."""
 
-_MOST_BYTES = 1 << 30  # of the sums of all leaves
+_MOST_BYTES = 1 << 30  # for the sums of all leaves
 
 MOST_WORK = {"auto": 1e9, "exact": 1e12}
-"""Multiplications on the sets of a leaf."""
+"""Maximum number of multiplications for the sets of a leaf."""
 
-_N_DRAWS = 250  # of each chain that stands for independent draws
+_N_DRAWS = 250  # independent draws instead of each chain
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Purchases:
-    """What nodes buy: bought (n_nodes, n_features) bool; never written."""
+    """Features bought at nodes: bought (n_nodes, n_features) bool; read-only."""
 
     bought: Flags
 
@@ -150,7 +151,7 @@ class SubmodularTreePosterior(CompiledPosterior[Purchases]):
     # -- the contract ------------------------------------------------------------------------------
 
     def log_prior(self, state: Purchases) -> float:
-        """Return the log prior, nats; -inf if it is not a state."""
+        """Return the log prior, nats; -inf for an invalid state."""
         if self._problem(state) is not None:
             return -np.inf
         return -float(self.model.price @ self._parts(state)[:, 1])
@@ -160,7 +161,7 @@ class SubmodularTreePosterior(CompiledPosterior[Purchases]):
         return float(self._parts(state)[:, 0].sum())
 
     def initial_state(self, rng: np.random.Generator) -> Purchases:
-        """Return the features that leaves buy greedily within a random budget."""
+        """Return features bought greedily at leaves within a random budget."""
         budget = rng.random() * float(self.items.costs.sum())
         has = self.model.required.copy()
         for leaf, node in enumerate(self.nodes):
@@ -232,7 +233,7 @@ class SubmodularTreePosterior(CompiledPosterior[Purchases]):
         children = [node.children for node in self.tree.nodes]
         return [self.tradeoff, children], (*arrays, *prices[:3])
 
-    # -- what states say of rows -------------------------------------------------------------------
+    # -- predictions of states ---------------------------------------------------------------------
 
     def item_probabilities(self, states: Sequence[Purchases]) -> Floats:
         """Return the probability that a row at a node pays for each item, (n_nodes, n_items).
@@ -255,11 +256,11 @@ class SubmodularTreePosterior(CompiledPosterior[Purchases]):
         return sums[:, 1:] / there
 
     def held(self, state: Purchases) -> Flags:
-        """Return the features that each leaf reads, (n_leaves, n_features)."""
+        """Return the features of each leaf, (n_leaves, n_features)."""
         return self.tree.handed_down(state.bought)[self._leaves]
 
     def lifted(self, held: Flags) -> Purchases:
-        """Return the state in which leaves read these, each feature bought nearest to the root."""
+        """Return the state with these features at leaves, each bought nearest to the root."""
         has = np.zeros((len(self.tree.nodes), held.shape[1]), np.bool_)
         has[self._leaves] = held
         inner = [place for place, node in enumerate(self.tree.nodes) if not node.is_leaf]
@@ -271,11 +272,11 @@ class SubmodularTreePosterior(CompiledPosterior[Purchases]):
                 bought[child] &= ~has[place]
         return Purchases(bought)
 
-    # -- what kernels read -------------------------------------------------------------------------
+    # -- arrays for kernels ------------------------------------------------------------------------
 
     @cached_property
     def nodes(self) -> list[Node]:
-        """The features among which leaves choose, beyond those that the gates above them read."""
+        """The choices of leaves among features that no gate above them reads."""
         pairs = zip(self.model.squares, self.model.required, strict=True)
         return [Node(squares, self.model.starts, self.items, has) for squares, has in pairs]
 
@@ -318,7 +319,7 @@ class SubmodularTreePosterior(CompiledPosterior[Purchases]):
 
 
 def solved(posterior: SubmodularTreePosterior, search: Search) -> Solution[Purchases]:
-    """Return the most probable state, and draws, leaf by leaf; TooLargeError if it is too much."""
+    """Return the most probable state, and draws; TooLargeError if there are too many sets."""
     started = perf_counter()
     model = posterior.model
     generator = np.random.default_rng(search.random_state)
@@ -359,7 +360,7 @@ def solved(posterior: SubmodularTreePosterior, search: Search) -> Solution[Purch
 def _weigh(
     posterior: SubmodularTreePosterior, leaf: int, open_features: Integers, values: Floats
 ) -> list[Flags]:
-    """Replace what sets explain by their log densities; return which sets pay for each item."""
+    """Replace the sets' explained shares by log densities; return which sets pay for each item."""
     model, items = posterior.model, posterior.items
     required, starts = model.required[leaf], model.starts
     varies = np.diagonal(model.squares[leaf])[: starts[-1]] > 0

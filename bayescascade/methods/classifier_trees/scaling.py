@@ -8,16 +8,16 @@ from bayescascade.base.arrays import Floats, Integers
 from bayescascade.methods.classifier_trees.tree import Linear
 
 RIDGE = 1e-6
-"""Added to the variance, 1, of every column."""
+"""It is added to the variance, 1, of every column."""
 
 _LEAST_EXPONENT = 1000
 
 
 class Sums(NamedTuple):
-    """Sums of squares of p columns and c targets at a node, and what scaled them.
+    """Sums of squares of p columns and c targets at a node, and their scaling.
 
-    squares (p + c, p + c); means, scales (p + c,): z-scores are (x - means) * scales, the scales of
-    constant columns 0.
+    squares (p + c, p + c); means, scales (p + c,): z-scores are (x - means) * scales; scales of
+    constant columns are 0.
     """
 
     squares: Floats
@@ -29,8 +29,8 @@ class Sums(NamedTuple):
 def squares_of(columns: Floats, targets: Floats, weights: Floats, ridge: float = RIDGE) -> Sums:
     """Return the sums of squares of columns and targets at a node.
 
-    columns (n, p) of variance 1 at the node then, constant ones 0; targets (n, c), whose variances
-    sum up to 1; weights (n,) >= 0.
+    columns (n, p) get variance 1 at the node, or 0 if constant; targets (n, c) get variances of sum
+    1; weights (n,) >= 0.
     """
     is_present = weights > 0
     shares = weights[is_present] / weights.sum()
@@ -58,10 +58,10 @@ def squares_of(columns: Floats, targets: Floats, weights: Floats, ridge: float =
 
 
 def units_of(columns: Floats) -> Floats:
-    """Return a power of 2 near the spread of each column (n, p), (p,): 0 of constant columns.
+    """Return powers of 2 near the spread of columns (n, p), (p,); 0 for constant columns.
 
-    In such units, which round nothing, squares neither vanish nor overflow. What spreads by less
-    than 2^-1000 is constant.
+    Such units cause no rounding, and squares neither vanish nor overflow. Columns with a spread
+    below 2^-1000 count as constant.
     """
     _, exponents = np.frexp(columns.max(axis=0) / 2 - columns.min(axis=0) / 2)
     is_some = (columns.max(axis=0) > columns.min(axis=0)) & (exponents > -_LEAST_EXPONENT)
@@ -69,14 +69,14 @@ def units_of(columns: Floats) -> Floats:
 
 
 class Standard(NamedTuple):
-    """What is subtracted from each column, (p,), and what it is multiplied by: 0 if constant."""
+    """Mean and scale factor of each column, (p,); the factor is 0 if it is constant."""
 
     means: Floats
     scales: Floats
 
     @classmethod
     def of(cls, made: Floats, weights: Floats) -> Self:
-        """Return the weighted means, and one over the deviations, of columns (n, p)."""
+        """Return the weighted means and inverse deviations of columns (n, p)."""
         present = made[weights > 0]
         shares = weights[weights > 0] / weights.sum()
         means, units = shares @ present, units_of(present)
@@ -92,6 +92,6 @@ class Standard(NamedTuple):
     def linear(
         self, coefficients: Floats, intercepts: Floats, columns: Integers, kind: str
     ) -> Linear:
-        """Return the outputs of some scaled columns, by coefficients (p, c), in their units."""
+        """Return outputs in original units, from coefficients (p, c) of some scaled columns."""
         own = (coefficients * self.scales[:, np.newaxis])[columns].T
         return Linear(columns, own, intercepts - own @ self.means[columns], kind)

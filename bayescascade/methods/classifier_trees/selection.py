@@ -1,26 +1,26 @@
-"""Which features a node of a tree buys for its budget, and how far that is from the best set.
+"""The features that a node buys within its budget, and a bound on the distance to the best set.
 
-Kusner and others (2014), equations (5)-(8), as the errata of the documentation correct them.
-What a set A of features explains is, with an intercept and by the weights p of the rows at the
-node,
+Kusner and others (2014), equations (5)-(8), corrected as in the errata of the documentation. With
+an intercept and weights p of the rows at the node, a set A of features explains the share
 
     z(A) = 1 - min_(b0, b) [sum_i p_i |y_i - b0 - b x_iA|^2 + ridge |b|^2] / V,
 
-V = sum_i p_i |y_i - mean|^2, on columns of variance 1 at the node and weights of sum 1, summed over
-the indicators of the classes. z grows with A. What the parents bought is free, and in every set.
+V = sum_i p_i |y_i - mean|^2, with columns of variance 1 at the node and weights of sum 1, summed
+over the indicators of the classes. z grows with A. Features bought by the parents are free, and in
+every set.
 
-**The certificate.** Let G be what was bought, and gamma a number in (0, 1] such that for any set S
-the sum over its features s of z(G + s) - z(G) is at least gamma (z(G + S) - z(G)). As z grows with
-the set, every S that costs at most the budget B has
+**The certificate.** Let G be the set bought, and gamma a number in (0, 1] such that for any set S
+the sum over its features s of z(G + s) - z(G) is at least gamma (z(G + S) - z(G)). Because z grows
+with the set, every S that costs at most the budget B has
 
     z(S) <= z(G + S) <= z(G) + (1 / gamma) sum_{s in S} [z(G + s) - z(G)],
 
-and the sum is at most the best of a fractional knapsack of size B, in which a feature costs what it
-costs alone, without groups. Given what the parents bought, let C be the matrix of the sums of
-squares (ridge included) of the other columns, each feature's block whitened: identity matrices
-stand on its diagonal. Eliminating G leaves a Schur complement, whose least eigenvalue is at least
+and the sum is at most the best of a fractional knapsack of size B, in which a feature has its own
+cost, without groups. Given the features of the parents, let C be the matrix of the sums of squares
+(ridge included) of the other columns, with each feature's block whitened, so its diagonal blocks
+are identity matrices. Eliminating G leaves a Schur complement, whose least eigenvalue is at least
 that of C, and whose diagonal blocks are at most the identity. Let v be the coefficients that S adds
-and g its correlations with what is unexplained, D the diagonal blocks. Then z(G + S) - z(G) = g'
+and g its correlations with the unexplained part, D the diagonal blocks. Then z(G + S) - z(G) = g'
 C^-1 g, at most g' D^-1 g / lambda_min(D^-1/2 C D^-1/2), and the sum over s is g' D^-1 g; so gamma =
 lambda_min(C) holds.
 """
@@ -44,34 +44,34 @@ from bayescascade.methods.classifier_trees.kernels.choosing import (
 )
 
 MOST_WORK = 2e6
-"""Multiplications that "auto" spends on all sets of a node's features: a few ms."""
+"""Maximum number of multiplications of "auto" for all sets of a node's features: a few ms."""
 
 MOST_EXACT = 3e10
-"""The same of "exact"."""
+"""The same for "exact"."""
 
 MOST_FEATURES = 20
-"""Of which all sets are listed."""
+"""Up to this number of features, all sets are listed."""
 
-_MOST_BYTES = 1 << 30  # of a stack of squares
-_SLACK = 1e-9  # of `is_within`
+_MOST_BYTES = 1 << 30  # for a stack of squares
+_SLACK = 1e-9  # tolerance of `is_within`
 _EPSILON = float(np.finfo(np.float64).eps)
 
 
 class Purchase(NamedTuple):
-    """What a node buys."""
+    """The purchase of a node."""
 
     features: Integers  # (k,), in the order of buying
-    gains: Floats  # (k,), what each adds to `explained`
-    explained: float  # z of them and of what the parents bought
+    gains: Floats  # (k,), contribution of each to `explained`
+    explained: float  # z of them and the features of the parents
     bound: float  # no set within the budget explains more
-    is_exact: bool  # whether all affordable sets were looked at
+    is_exact: bool  # whether all affordable sets were compared
 
 
 class Node:
-    """What a node chooses from: squares after what its parents bought, and what is still to pay.
+    """The choices of a node: squares given its parents' features, and costs not yet paid.
 
-    starts (d + 1,) int64: the columns of each feature, side by side; inherited (d,) bool: bought by
-    parents; each `Purchase` is of a copy.
+    starts (d + 1,) int64: the columns of each feature; inherited (d,) bool: bought by parents;
+    purchases change copies only.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Node:
         self._has = self._explained(self._squares)
 
     def choose(self, budget: float, how: str) -> Purchase:
-        """Return what "paper", "greedy", "exact" or "auto" buys; TooLargeError of "exact"."""
+        """Return the purchase by "paper", "greedy", "auto" or "exact" (may be TooLargeError)."""
         if how == "paper":
             return self._certified(self.greedy(budget, by_price=True, skips=False), budget)
         if how in ("exact", "auto"):
@@ -110,9 +110,9 @@ class Node:
     def greedy(
         self, budget: float, *, by_price: bool, skips: bool, among: Flags | None = None
     ) -> tuple[Integers, Floats]:
-        """Return the features bought in order and their gains, of those open or `among` some.
+        """Return features in order of buying and their gains, from open ones or `among` some.
 
-        by_price: what explains most per price first; skips: what does not fit is passed over.
+        by_price: order by gain per price; skips: pass over features that do not fit.
         """
         d = self._is_open.size
         is_open = self._is_open.copy() if among is None else among.copy()
@@ -132,7 +132,7 @@ class Node:
         return order[:n], gains[:n]
 
     def _best_set(self, budget: float, most_work: float) -> Flags | None:
-        """Return which features the best affordable set has, (d,); None of too many sets."""
+        """Return the best affordable set, (d,); None if there are too many sets."""
         alone = self._alone(self._costs.n_items)
         is_free: Flags = self._is_open & (alone == 0)
         is_candidate = self._is_open & (alone > 0) & [is_within(each, budget) for each in alone]
@@ -146,9 +146,9 @@ class Node:
         return has
 
     def explained_by_sets(self, most_work: float) -> tuple[Integers, Floats] | None:
-        """Return what is open, (k,), and z of every set of it, (2^k,); None of too many sets.
+        """Return open features, (k,), and z of all their sets, (2^k,); None for too many sets.
 
-        Set s is of the features whose bits the number s has.
+        The bits of the number s are the features of set s.
         """
         candidates = np.flatnonzero(self._is_open)
         if candidates.size > MOST_FEATURES:
@@ -184,7 +184,7 @@ class Node:
         return None if value < 0 else best == 1
 
     def _certified(self, bought: tuple[Integers, Floats], budget: float) -> Purchase:
-        """Return a purchase with the bound of the module's docstring."""
+        """Return a purchase with the bound of the module."""
         features, gains = bought
         squares = self._after(self._squares, features)
         alone = self._alone(self._costs.n_items)
@@ -202,14 +202,14 @@ class Node:
         return self._purchase(features, gains, bound)
 
     def _after(self, squares: Floats, features: Integers) -> Floats:
-        """Return what is left of squares once features are bought."""
+        """Return the squares after features are bought."""
         left = squares.copy()
         for feature in features.tolist():
             buy(left, self._starts, feature)
         return left
 
     def _ratio(self) -> float:
-        """Return a gamma of the module's docstring, less what rounding may have added."""
+        """Return the gamma of the module, minus an allowance for rounding."""
         starts, n_columns = self._starts, self._n_columns
         matrix = self._squares[:n_columns, :n_columns].copy()
         kept = np.ones(n_columns, np.bool_)
@@ -233,12 +233,12 @@ class Node:
         return Purchase(features, gains, explained, min(limit, 1.0), bound is None)
 
     def _explained(self, squares: Floats) -> float:
-        """Return the share of the targets that has been eliminated."""
+        """Return the share of the targets that is eliminated."""
         n = self._n_columns
         return self._unexplained - float(np.trace(squares[n:, n:]))
 
     def _alone(self, n_items: int) -> Floats:
-        """Return what each feature costs now by itself, (d,), by the first `n_items` items."""
+        """Return the current cost of each feature alone, (d,), for the first `n_items` items."""
         costs = np.where(self._paid == 0, self._costs.costs, 0.0)
         costs[n_items:] = 0.0
         incurred = [self._costs.of_column(feature) for feature in range(self._is_open.size)]
@@ -254,14 +254,14 @@ class Node:
 
 
 def _fewest_sets(prices: Floats, budget: float) -> int:
-    """Return how many sets are affordable at least: all of as many as the dearest fit together."""
+    """Return a lower bound on the number of affordable sets, from the most expensive prices."""
     n = prices.size
     n_fit = sum(is_within(spent, budget) for spent in np.cumsum(np.sort(prices)[::-1]).tolist())
     return sum(comb(n, k) for k in range(1, n_fit + 1))
 
 
 def _knapsack(values: Floats, prices: Floats, budget: float) -> float:
-    """Return the most that fractions of things worth `values` >= 0 are worth within a budget."""
+    """Return the maximum of the fractional knapsack with `values` >= 0 and a budget."""
     total = float(values[prices == 0].sum())
     left = budget * (1 + _SLACK)
     rates = np.where(prices > 0, values / np.where(prices > 0, prices, 1.0), 0.0)

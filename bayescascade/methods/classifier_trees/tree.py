@@ -1,4 +1,4 @@
-"""A tree of linear classifiers: what its nodes buy, where they send rows, what leaves answer."""
+"""A tree of linear classifiers: purchases and gates of its nodes, and predictors of leaves."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,10 +22,10 @@ Score: TypeAlias = Callable[..., str]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Linear:
-    """How leaves predict, c outputs of p columns of a basis, in the columns' units.
+    """Linear predictor: c outputs of p columns of a basis, in the units of the columns.
 
-    columns (p,) int64; coefficients (c, p); intercepts (c,); kind: "softmax" of the outputs, one of
-    all but the first class if c is one less than the classes; "shares", outputs clipped at 0.
+    columns (p,) int64; coefficients (c, p); intercepts (c,); kind: "softmax" of the outputs,
+    without the first class if c is one less than the classes; "shares", outputs clipped at 0.
     """
 
     columns: Integers
@@ -63,7 +63,7 @@ class Linear:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], n_columns: int, n_outputs: int) -> Self:
-        """Return what `to_record` returned; ModelFileError if it is not of that many outputs."""
+        """Rebuild one from `to_record`; ModelFileError if it has another number of outputs."""
         columns = read_array(record, "columns", (None,), np.int64, least=0, most=n_columns - 1)
         return cls(
             columns,
@@ -75,32 +75,32 @@ class Linear:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClassifierNode:
-    """A node: what it buys, where it sends rows, and what it answers as a leaf."""
+    """A node: its purchase, its gate, and its predictor as a leaf."""
 
-    # (k,) int64: features, in the order of buying; those of nodes above are not among them
+    # (k,) int64: features in the order of buying, without those of nodes above
     bought: Integers
-    # (k,) float64: what each adds to the share of the variance that is explained at the node; where
-    # features are not bought one by one, the norm of their coefficients, of columns of variance 1
+    # (k,) float64: contribution of each to the share of variance explained at the node; if
+    # features are bought together, norms of their coefficients for columns of variance 1
     gains: Floats
-    # explained, bound: that share with all features on the path; what no set within the node's
-    # budget exceeds
+    # explained, bound: that share with all features on the path, and a bound for all sets
+    # within the node's budget
     explained: float
     bound: float
-    is_exact: bool  # whether that is proved by looking at every set
-    weight: float  # weight of the training rows that come to it
-    gate: Linear  # the score that is compared with the threshold; one output
-    threshold: float  # rows whose score is above it go to the first child
-    children: tuple[int, int]  # the nodes above and below the threshold; (-1, -1) of a leaf
-    leaf: Linear  # what it answers where it is a leaf
+    is_exact: bool  # whether it is proved by comparing all sets
+    weight: float  # weight of the training rows that reach it
+    gate: Linear  # the score to compare with the threshold; one output
+    threshold: float  # rows with a score above it go to the first child
+    children: tuple[int, int]  # the nodes above and below the threshold; (-1, -1) for a leaf
+    leaf: Linear  # its predictor as a leaf
 
     @property
     def is_leaf(self) -> bool:
-        """Whether rows stay."""
+        """Whether it has no children."""
         return self.children[0] < 0
 
     @property
     def coefficients(self) -> Floats:
-        """Coefficients of the gate, (p,), in the columns' units."""
+        """Coefficients of the gate, (p,), in the units of the columns."""
         coefficients: Floats = self.gate.coefficients[0]
         return coefficients
 
@@ -136,14 +136,14 @@ class ClassifierTree:
 
     @property
     def has(self) -> Flags:
-        """Which features are bought on the path to each node, itself included, (n_nodes, d)."""
+        """Which features are bought on the path to each node, including itself, (n_nodes, d)."""
         own = np.zeros((len(self.nodes), self.n_features), np.bool_)
         for place, node in enumerate(self.nodes):
             own[place, node.bought] = True
         return self.handed_down(own)
 
     def handed_down(self, own: Flags) -> Flags:
-        """Return what nodes have (n_nodes, d), each also what the nodes above it have."""
+        """Return what each node or a node above it has, (n_nodes, d)."""
         has = own.copy()
         for place, node in enumerate(self.nodes):
             if not node.is_leaf:
@@ -158,7 +158,7 @@ class ClassifierTree:
         return at
 
     def visited(self, rows: Floats) -> Iterator[tuple[int, Integers]]:
-        """Yield each node with the rows that come to it, (n_there,) int64, parents first."""
+        """Yield each node with the rows that reach it, (n_there,) int64, parents first."""
         waiting = {0: np.arange(len(rows))}
         for place, node in enumerate(self.nodes):
             there = waiting.pop(place)
@@ -179,7 +179,7 @@ class ClassifierTree:
         return answers
 
     def cut_at(self, leaves: Sequence[int]) -> "ClassifierTree":
-        """Return the tree whose nodes `leaves` have no children."""
+        """Return the tree pruned at the nodes `leaves`."""
         cut = [
             replace(n, children=(-1, -1)) if i in leaves else n for i, n in enumerate(self.nodes)
         ]
@@ -201,7 +201,7 @@ class ClassifierTree:
     def from_record(
         cls, record: Mapping[str, Any], source: NDArray[np.integer[Any]], n_classes: int
     ) -> Self:
-        """Return what `to_record` returned, checked to be a tree that buys before it reads."""
+        """Rebuild a tree from `to_record`; checks that features are bought before reading."""
         basis = Basis.from_record(record["basis"], source)
         n_features = int(source[-1]) + 1
         n_outputs = 1 if n_classes == 2 else n_classes
@@ -228,7 +228,7 @@ class ClassifierTree:
         return tree
 
     def _check(self) -> None:
-        """Raise ModelFileError if this is no tree, or a node reads what nobody paid for."""
+        """Raise ModelFileError if this is no tree, or a node reads a feature that is not bought."""
         children = [child for node in self.nodes for child in node.children if child >= 0]
         if sorted(children) != list(range(1, len(self.nodes))):
             raise ModelFileError("a saved tree's nodes must each be the child of one node before")
@@ -253,7 +253,7 @@ def tree_sql(
 ) -> str:
     """Return the probability of a class by its number, or the most probable of `classes`.
 
-    means (n_matrix_columns,): what unknown cells become, None if they are errors, which make NULL.
+    means (n_matrix_columns,): replace unknown cells; None if these are errors, which give NULL.
     """
     texts = [value_sql(encoder, column, means) for column in range(encoder.source.size)]
 
@@ -279,7 +279,7 @@ def tree_sql(
 def _score(
     coefficients: Floats, intercept: float, chosen: Integers, basis: Basis, texts: Sequence[str]
 ) -> str:
-    """Return a linear score; the steps of a column are one CASE, of sums up to each."""
+    """Return a linear score; the steps of a column are one CASE of cumulative sums."""
     terms = [sql_literal(intercept)]
     columns, cuts = basis.column[chosen], basis.cut[chosen]
     for column in np.unique(columns).tolist():
@@ -298,11 +298,11 @@ def _score(
 
 
 def _answer(leaf: Linear, score: Score, classes: Sequence[str], number: int | None) -> str:
-    """Return what a leaf answers: a class, or the probability of one."""
+    """Return the prediction of a leaf: a class, or the probability of one."""
     n = len(classes)
     others = [place for place in range(n) if place != number]
     if leaf.kind == "softmax":
-        signs = np.eye(n)[:, n - leaf.intercepts.size :]  # of two classes the second has a score
+        signs = np.eye(n)[:, n - leaf.intercepts.size :]  # the second of two classes has a score
         if number is not None:
             powers = [f"EXP{score(leaf, signs[other] - signs[number])}" for other in others]
             return f"1e0 / (1e0 + {' + '.join(powers)})"
@@ -324,7 +324,7 @@ def _answer(leaf: Linear, score: Score, classes: Sequence[str], number: int | No
             return f"{shares[number]} / ({' + '.join(shares)})"
         ahead = [[f"{shares[k]} >= {other}" for other in shares[k + 1 :]] for k in range(n)]
     whens = [
-        f"WHEN {' AND '.join(conditions)} THEN {name}"  # what was before is less than one of these
+        f"WHEN {' AND '.join(conditions)} THEN {name}"  # each previous one is below one of these
         for conditions, name in zip(ahead[:-1], classes[:-1], strict=True)
     ]
     return f"CASE {' '.join(whens)} ELSE {classes[-1]} END"

@@ -1,7 +1,7 @@
-"""Classifiers of which several are tried, and the best within a budget is kept.
+"""Trying several classifiers, and keeping the best within a budget.
 
-Rows that nothing is learned from choose: those of `y_val`, or a part held out, and then what was
-chosen is fitted to all rows.
+The choice is made on judging rows: validation rows, or held-out rows. Then the chosen classifier is
+fitted to all rows.
 """
 
 import copy
@@ -81,24 +81,24 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
     def _candidates(
         self, rows: GrowingRows, judges: Judges, budgets: Sequence[float | None]
     ) -> Iterator[Sequence[Candidate]]:
-        """Yield what is tried for some budgets, learned from rows, in portions."""
+        """Yield candidates for some budgets, learned from rows, in batches."""
 
     @abstractmethod
     def _refitted(self, candidate: Candidate, rows: GrowingRows) -> ClassifierTree:
-        """Return what was chosen, fitted to all rows."""
+        """Return the chosen tree, fitted to all rows."""
 
     @property
     def _chooses(self) -> bool:
-        """Whether there is anything to choose, for which rows are held out."""
+        """Whether there is a choice, which needs held-out rows."""
         return True
 
     @property
     def _price(self) -> float:
-        """Errors per row that a unit of cost is worth."""
+        """The price of a unit of cost, in errors per row."""
         return 0.0
 
     def _become(self, candidate: Candidate) -> None:
-        """Keep what is known of what was chosen, beside its tree."""
+        """Keep attributes of the chosen candidate besides its tree."""
 
     # -- fitting -----------------------------------------------------------------------------------
 
@@ -262,7 +262,7 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
 
 
 class ClassifierWalk:
-    """A row on its way, see `costs.acquisition`: it waits where a node's features are not known."""
+    """A row on its way, see `costs.acquisition`: it waits at nodes with unknown features."""
 
     def __init__(self, tree: ClassifierTree, start: Floats, encoder: MatrixEncoder) -> None:
         self._tree, self._encoder = tree, encoder
@@ -274,17 +274,17 @@ class ClassifierWalk:
 
     @property
     def waiting(self) -> dict[int, int]:
-        """The features that the row's node still asks for; 1 for each."""
+        """The features that the row's node still needs; 1 for each."""
         missing = np.flatnonzero(self._has[self._node] & ~self._known)
         return dict.fromkeys(missing.tolist(), 1)
 
     @property
     def probabilities(self) -> Floats:
-        """What the last node answers of which all is known."""
+        """The prediction of the last node with all features known."""
         return self._answer
 
     def learn(self, column: int, value: object) -> None:
-        """Take the value of a feature, and go on as far as what is known leads."""
+        """Set the value of a feature, and go on as far as possible."""
         self._cells[0, self._encoder.source == column] = self._encoder.read_cell(column, value)
         self._known[column] = True
         self._go_on()

@@ -1,1 +1,1 @@
-"""What a treatment does to each row: one function, learned from outcomes of which half are seen."""
+"""The effect of a treatment on each row: one function, from one of two outcomes per row."""

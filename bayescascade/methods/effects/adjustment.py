@@ -1,13 +1,13 @@
-"""Propensities and expected outcomes, each from rows other than the one that it is said of.
+"""Propensities and expected outcomes of rows, estimated from other rows.
 
 With e = P(treated | x), mu_a = E(y | x, arm a), y in {0, 1}, the doubly robust pseudo-outcome
 
     g = mu_1 - mu_0 + t (y - mu_1) / e - (1 - t) (y - mu_0) / (1 - e)
 
 has E(g | x) = the effect at x if e or both mu are right (Robins, Rotnitzky and Zhao 1994). Its
-variance at x is about 1 / (e (1 - e)), hence the weights e (1 - e) of those who learn from it.
-Each of the three is a mixture of a logistic regression and a forest; its share is the one of least
-log loss on held-out rows: by folds, and by the trees that did not draw the row.
+variance at x is about 1 / (e (1 - e)), so learners use the weights e (1 - e). Each of the three is
+a mixture of a logistic regression and a forest. The forest's share has the least log loss on
+held-out rows: with folds, and with the trees that did not draw the row.
 """
 
 from typing import Any, NamedTuple
@@ -21,23 +21,23 @@ from sklearn.preprocessing import StandardScaler
 from bayescascade.base.arrays import Flags, Floats
 
 MOST_ROWS = 8_000
-"""Of a tree, drawn with replacement."""
+"""Maximum number of rows of a tree, drawn with replacement."""
 
-_CHOOSING = 30  # trees by which a least leaf is chosen
+_CHOOSING = 30  # trees for choosing the minimum leaf
 
 N_FOLDS = 5
 LEAST_PROPENSITY = 0.01
-"""Estimated propensities lie within this and one minus it."""
+"""Estimated propensities are between this and one minus it."""
 
-_TREES, _LEAVES, _LEAST_LEAF = 100, 400, 5  # of a forest; see `Growth`
-_SHARES = np.linspace(0.0, 1.0, 21)  # of the forest
+_TREES, _LEAVES, _LEAST_LEAF = 100, 400, 5  # for a forest; see `Growth`
+_SHARES = np.linspace(0.0, 1.0, 21)  # shares of the forest
 
 
 class Growth(NamedTuple):
     """How trees grow."""
 
     n_trees: int
-    leaves: tuple[int, ...]  # to choose from: a leaf has at least one in this many rows
+    leaves: tuple[int, ...]  # choices: a leaf has at least one in this many rows
     least_leaf: int
     max_features: float
     seed: int
@@ -45,12 +45,12 @@ class Growth(NamedTuple):
 
 
 def grow(rows: Floats, labels: Floats, weights: Floats, how: Growth) -> tuple[Any, Floats]:
-    """Return a fitted RandomForestRegressor, and what it says of each row without having drawn it.
+    """Return a fitted RandomForestRegressor, and its out-of-bag predictions.
 
-    Rows (n, d), labels and weights (n,); the leaves are those of least squares held out.
+    Rows (n, d), labels and weights (n,); the minimum leaf has the least out-of-bag squared error.
 
-    A tree that draws no row twice would know its label: rows that all trees drew are not held out,
-    of which there are none for thirty trees and more.
+    Trees that drew a row know its label. A row that all trees drew is not held out, but there are
+    none with thirty trees or more.
     """
     n_drawn = min(len(rows), MOST_ROWS)
     found = []
@@ -65,12 +65,12 @@ def grow(rows: Floats, labels: Floats, weights: Floats, how: Growth) -> tuple[An
     forest = min(found, key=lambda each: each[0])[1]
     if forest.n_estimators < how.n_trees:
         forest.set_params(n_estimators=how.n_trees).fit(rows, labels, weights)
-    forest.set_params(n_jobs=None)  # threads would add up what trees say in any order
+    forest.set_params(n_jobs=None)  # threads would add up trees in any order
     return forest, np.asarray(forest.oob_prediction_, np.float64)
 
 
 class Nuisance(NamedTuple):
-    """What is needed of each row to compare arms, (n_rows,) each."""
+    """Estimates for comparing arms, (n_rows,) each."""
 
     propensity: Floats  # in (0, 1)
     untreated: Floats  # P(y = 1 | x, not treated)
@@ -85,7 +85,7 @@ def nuisance(
     random_state: int = 0,
     n_jobs: int | None = None,
 ) -> Nuisance:
-    """Estimate, for each row from others, what comparing arms needs; X (n, d), the others (n,)."""
+    """Estimate propensities and outcomes of each row from other rows; X (n, d), the others (n,)."""
     found = [_held_out(X, y, among, random_state, n_jobs) for among in (~treatment, treatment)]
     propensity = propensities(X, treatment, known_propensity, random_state, n_jobs)
     return Nuisance(propensity, found[0], found[1])
@@ -94,7 +94,7 @@ def nuisance(
 def propensities(
     X: Floats, treatment: Flags, known: Any, random_state: int, n_jobs: int | None
 ) -> Floats:
-    """Return the propensity of each row alone, (n,), as `nuisance` does."""
+    """Return only the propensities of `nuisance`, (n,)."""
     if known is not None:
         return np.asarray(np.broadcast_to(np.asarray(known, np.float64), treatment.shape))
     everyone = np.ones(len(treatment), np.bool_)
@@ -114,7 +114,7 @@ def doubly_robust(
 
 
 def _held_out(X: Floats, labels: Flags, among: Flags, seed: int, n_jobs: int | None) -> Floats:
-    """Return P(label) of all rows, (n,), by models of the rows `among` but the row itself."""
+    """Return P(label) of all rows, (n,), from the rows `among` without the row itself."""
     both = np.empty((2, len(labels)))
     rows, own = X[among], labels[among]
     how = Growth(_TREES, (_LEAVES,), _LEAST_LEAF, 0.5, seed, n_jobs)
@@ -130,7 +130,7 @@ def _held_out(X: Floats, labels: Flags, among: Flags, seed: int, n_jobs: int | N
 
 
 def _by_folds(X: Floats, labels: Flags, seed: int) -> Floats:
-    """Return P(label) of each row by a logistic regression of the other folds, (n,)."""
+    """Return P(label) of each row by a logistic regression on the other folds, (n,)."""
     found, fold = np.empty(len(labels)), np.empty(len(labels), np.int64)
     order = np.random.default_rng(seed).permutation(len(labels))
     fold[order[np.argsort(labels[order], kind="stable")]] = np.arange(len(labels)) % N_FOLDS

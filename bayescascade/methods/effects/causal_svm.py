@@ -1,4 +1,4 @@
-"""The thesis's machine: an effect model of its own losses, weights and kernel."""
+"""The thesis's machine: an effect model with the thesis's loss, weights and kernel."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar

@@ -1,4 +1,4 @@
-"""Models of what a treatment does to each row."""
+"""Models of the effect of a treatment on each row."""
 
 import math
 from collections.abc import Mapping
@@ -173,7 +173,7 @@ class EffectModel(MatrixEstimator):
             check_overlap(found.propensity, training.treatment, known is None)
             fitted = fit_function(given.problem, self, seed)
         for name in ("posterior_", "exact_", "intercept_"):
-            self.__dict__.pop(name, None)  # of an earlier fit
+            self.__dict__.pop(name, None)  # from an earlier fit
         if fitted.posterior is not None:
             self.posterior_ = fitted.posterior
         if fitted.exact is not None:
@@ -186,14 +186,14 @@ class EffectModel(MatrixEstimator):
         """Return the approximate time of `fit` with ten columns, in seconds of one core."""
         n_fits = n_choosing(self.kernel, self.length_scale, self.penalty)
         if self.kernel == AUTO and self.surrogate == "square" and self.combine == "mean":
-            n_fits = 0  # scales by the marginal likelihood
+            n_fits = 0  # scales from the marginal likelihood
         n_tried = min(n_rows, MOST_CHOOSING)
         if self.surrogate != "hinge":
             return 0.15 * math.sqrt(n_rows) + 5e-5 * n_tried * n_fits
         return 2.5e-10 * min(n_rows, MOST_EXACT) ** 3 + 1.5e-7 * n_tried**2 * n_fits
 
     def _read_treated(self, X: Any, y: Any, treatment: Any) -> TreatedRows:
-        """Learn columns, outcomes and arms, and return the rows."""
+        """Learn the columns, outcomes and arms, and return the rows."""
         owner = type(self).__name__
         given, arms = without_treatment(GivenRows.labeled(X, y), treatment)
         self._set_encoder(MatrixEncoder.learn(given, self._policy()))
@@ -207,7 +207,7 @@ class EffectModel(MatrixEstimator):
         return training
 
     def _take(self, learned: LearnedEffects) -> None:
-        """Become what was learned, or read."""
+        """Set the fitted attributes."""
         self._learned, self.effective_sizes_ = learned, np.array(learned.sizes)
         self.objective_, self.average_effect_ = learned.objective, learned.average
         self.penalty_, self.length_scale_ = learned.penalty, learned.length
@@ -340,7 +340,7 @@ class EffectModel(MatrixEstimator):
         return rules.fit(X, h, (others, self._values(rows), outcomes))
 
     def _predicted(self, rows: Matrix, intervals: bool, explain: bool) -> Predicted:
-        """Return effects, or h where there is its sign alone."""
+        """Return effects, or h if only its sign is learned."""
         del explain
         numbers, learned = np.asarray(rows, np.float64), self._learned
         h, told = self._values(numbers), {}

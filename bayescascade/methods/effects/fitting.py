@@ -1,4 +1,4 @@
-"""From labels and weights of rows to a function of a kernel, its scales given or chosen."""
+"""Fitting a kernel function to labels and weights of rows, with given or chosen scales."""
 
 from itertools import product
 from typing import Any, NamedTuple
@@ -26,11 +26,11 @@ from bayescascade.methods.effects.posterior import EffectPosterior
 from bayescascade.methods.effects.problem import Fitted, Problem
 
 MOST_CHOOSING = 1_000
-"""Rows that length and penalty are chosen by."""
+"""Maximum number of rows for choosing length and penalty."""
 
 _PENALTIES = tuple(10.0 ** np.arange(-8.0, 0.0))
-_LENGTHS = tuple(2.0 ** np.arange(-4.0, 2.0))  # of the median distance
-_N_FOLDS = 3, 5  # of all choices, and of those half a step beside the best of them
+_LENGTHS = tuple(2.0 ** np.arange(-4.0, 2.0))  # multiples of the median distance
+_N_FOLDS = 3, 5  # for all choices, and for those half a step around the best one
 _HALF_STEPS = -0.5, 0.0, 0.5
 
 _TREES = 200
@@ -38,7 +38,7 @@ _LEAVES = (80, 20)  # see `Growth`
 
 
 class KernelFit:
-    """Fits functions of kernels to a problem, its rows standardized once."""
+    """Fits kernel functions to a problem, whose rows are standardized once."""
 
     def __init__(self, problem: Problem, standardize: bool, rng: np.random.Generator) -> None:
         rows = problem.rows
@@ -49,7 +49,7 @@ class KernelFit:
         self._rng = rng
 
     def fit(self, name: str, length: Any, penalty: Any) -> Fitted:
-        """Fit by a kernel; what is "auto" is chosen."""
+        """Fit with a kernel; "auto" values are chosen."""
         problem = self.problem
         if name == AUTO and problem.is_least_squares and (length, penalty) == (AUTO, AUTO):
             return self._fit_by_evidence()
@@ -65,9 +65,9 @@ class KernelFit:
         return found._replace(length=length if name == "rbf" else None)
 
     def _fit_by_evidence(self) -> Fitted:
-        """Fit by scales of greatest marginal likelihood: the geometric mean of those of two halves.
+        """Fit with scales of maximum marginal likelihood: geometric means of those of two halves.
 
-        What is said of a row that is left out is by the scales of the half that it is not in.
+        The leave-one-out value of a row uses the scales of the other half.
         """
         problem, n = self.problem, len(self.problem.labels)
         weights = problem.weights / problem.weights.mean()
@@ -88,7 +88,7 @@ class KernelFit:
         return found._replace(held_out=held_out)
 
     def fit_kernel(self, kernel: Kernel, penalty: float, strength: float | None = None) -> Fitted:
-        """Fit by a kernel and a penalty."""
+        """Fit with a kernel and a penalty."""
         problem = self.problem
         if problem.surrogate == "hinge":
             return self._fit_hinge(kernel, penalty)
@@ -130,7 +130,7 @@ class KernelFit:
         return Fitted(function, None, found.objective, found, penalty, None)
 
     def _chosen(self, name: str, length: Any, penalty: Any) -> tuple[float, float]:
-        """Return length and penalty, what is "auto" by the cross-validated surrogate."""
+        """Return length and penalty; "auto" values are chosen by the cross-validated surrogate."""
         lengths: tuple[float, ...] = (1.0,)
         if name == "rbf":
             lengths = (length,)
@@ -154,9 +154,9 @@ class KernelFit:
     def _best(
         self, some: Problem, name: str, choices: Any, n_folds: int, seed: int
     ) -> tuple[float, float]:
-        """Return the choice of least mean risk of rows left out, those of all folds together.
+        """Return the choice of least mean risk on held-out rows, over all folds together.
 
-        Also for the maximum: of the two bounds the mean is tighter, and varies less.
+        The maximum of risks also uses the mean, because it is the tighter bound, and varies less.
         """
         said = np.empty((len(choices), len(some.labels)))
         for others, held_out in _folds(some, n_folds, seed):
@@ -172,7 +172,7 @@ class KernelFit:
 
 
 def n_choosing(name: str, length: Any, penalty: Any) -> int:
-    """Return how many functions are fitted to choose what is "auto"."""
+    """Return the number of fits for choosing "auto" values."""
     tried = [len(_LENGTHS) if name in (AUTO, "rbf") and length == AUTO else 1]
     tried += [len(_PENALTIES) if penalty == AUTO else 1]
     n_beside = len(_HALF_STEPS) ** sum(n > 1 for n in tried)
@@ -194,7 +194,7 @@ def _folds(problem: Problem, n_folds: int, seed: int) -> Any:
 
 
 def _left_out(posterior: EffectPosterior, state: Floats, features: Floats, lower: Floats) -> Floats:
-    """Return h of each row without its label, exactly, of a weighted least square."""
+    """Return exact leave-one-out values of h for weighted least squares."""
     h, labels, weights = posterior.values(state), *posterior.squares
     inside = np.column_stack([np.ones(len(h)), features]) @ lower
     share = np.minimum(2.0 * posterior.strength * weights * (inside**2).sum(axis=1), 1.0 - 1e-9)
@@ -202,7 +202,7 @@ def _left_out(posterior: EffectPosterior, state: Floats, features: Floats, lower
 
 
 def fit_function(problem: Problem, model: Any, seed: int) -> Fitted:
-    """Fit what the parameters of a model ask for: a kernel, a forest, a mixture, or a learner."""
+    """Fit by the parameters of a model: a kernel, a forest, a mixture, or a given learner."""
     if not isinstance(model.learner, str):
         return fit_learner(problem, model.learner)
     forest = None
@@ -216,13 +216,13 @@ def fit_function(problem: Problem, model: Any, seed: int) -> Fitted:
 
 
 class FittedLearner(NamedTuple):
-    """A fitted estimator of scikit-learn's as a function h."""
+    """A fitted scikit-learn estimator as a function h."""
 
     learner: Any
     has_doubt: bool = False
 
     def values(self, rows: Floats) -> Floats:
-        """Return the logarithm of odds, or what is predicted, (n,)."""
+        """Return log odds, or predictions, (n,)."""
         if not hasattr(self.learner, "predict_proba"):
             return np.asarray(self.learner.predict(rows), np.float64)
         chances = np.clip(self.learner.predict_proba(rows)[:, 1], 1e-6, 1.0 - 1e-6)
@@ -230,7 +230,7 @@ class FittedLearner(NamedTuple):
 
 
 def fit_learner(problem: Problem, learner: Any) -> Fitted:
-    """Fit any learner of scikit-learn's that takes weights; ParameterError if it is of no use."""
+    """Fit a scikit-learn learner that supports weights; ParameterError if it is not suitable."""
     learner = clone(learner)
     is_classifier = hasattr(learner, "predict_proba")
     if is_classifier and (problem.is_adjusted or problem.surrogate != "logistic"):
@@ -249,7 +249,7 @@ def fit_learner(problem: Problem, learner: Any) -> Fitted:
 
 
 def fit_forest(problem: Problem, seed: int, n_jobs: int | None) -> Fitted:
-    """Fit a regression forest, its least leaf chosen by rows outside of trees' own."""
+    """Fit a regression forest, whose minimum leaf is chosen by out-of-bag errors."""
     how = Growth(_TREES, _LEAVES, 5, 1.0, seed, n_jobs)
     forest, held_out = grow(problem.rows, problem.labels, problem.even_weights, how)
     function = ForestFunction.of(forest)
@@ -258,14 +258,14 @@ def fit_forest(problem: Problem, seed: int, n_jobs: int | None) -> Fitted:
 
 
 def mixed(problem: Problem, kernel: Fitted, forest: Fitted) -> Fitted:
-    """Return the mixture of least squares on rows left out; a kernel or a forest at its ends."""
+    """Return the mixture of least squares on held-out rows, or the kernel or forest alone."""
     first, second = np.asarray(kernel.held_out), np.asarray(forest.held_out)
     weights = problem.weights * (second - first)
     norm = float(weights @ (second - first))
     share = float(weights @ (problem.labels - first)) / norm if norm > 0.0 else 0.0
     if share <= 0.0 or share >= 1.0:
         return kernel if share <= 0.0 else forest
-    misfit = share**2 * norm / float(problem.weights.sum())  # more error than the mixture's
+    misfit = share**2 * norm / float(problem.weights.sum())  # additional error of the kernel
     function = MixedFunction(kernel.function, forest.function, share, misfit)
     risk = problem.risk(function.values(problem.rows))
     return Fitted(function, kernel.posterior, risk, None, kernel.penalty, None)

@@ -1,4 +1,4 @@
-"""Functions of rows, and what a file keeps of them: that of a kernel, a forest, or a mixture."""
+"""Functions of rows and their records: of a kernel, a forest, or a mixture."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,8 +19,8 @@ MIXED = "kernel and forest"
 class KernelFunction:
     """h(x) = intercept + sum_j coefficient_j K(x, landmark_j) of standardized rows.
 
-    Where there is a Gaussian around it, the variance of h(x) is |spread' (1, k)|^2, plus the part
-    of K(x, x) that landmarks cannot say, K(x, x) - |projection' k|^2, k = K(x, landmarks).
+    With a Gaussian around it, the variance of h(x) is |spread' (1, k)|^2, plus the part of K(x, x)
+    that the landmarks do not determine, K(x, x) - |projection' k|^2, k = K(x, landmarks).
     """
 
     kernel: Kernel
@@ -29,9 +29,9 @@ class KernelFunction:
     landmarks: Floats  # (m, d), standardized
     coefficients: Floats  # (m,)
     intercept: float
-    projection: Floats  # (m, r); (m, 0) where there is no doubt to tell
+    projection: Floats  # (m, r); (m, 0) without standard deviations
     spread: Floats  # (m + 1, r + 1)
-    height: float  # nats that K is worth: prior variance of h(x) = height K(x, x)
+    height: float  # prior variance of h(x) = height K(x, x)
 
     def values(self, rows: Floats) -> Floats:
         """Return h of rows of the matrix, (n,)."""
@@ -55,7 +55,7 @@ class KernelFunction:
 
     @property
     def n_held(self) -> int:
-        """Number of rows that it holds."""
+        """Number of rows that it contains."""
         return len(self.landmarks)
 
     def to_record(self) -> dict[str, Any]:
@@ -74,7 +74,7 @@ class KernelFunction:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], n_columns: int) -> "KernelFunction":
-        """Return what was recorded; ValueError and the like if it does not fit together."""
+        """Rebuild one from `to_record`; errors such as ValueError if parts do not fit."""
         given, n = record["kernel"], len(record["landmarks"])
         lengths, slopes = read_array(given, "lengths", (n_columns,)), None
         if given["slopes"] is not None:
@@ -101,7 +101,7 @@ class ForestFunction:
     roots: Integers  # (n_trees,)
     feature: Integers  # (n_nodes,)
     threshold: Floats
-    left: Integers  # where the feature is at most the threshold
+    left: Integers  # for features at most the threshold
     right: Integers
     value: Floats
     depth: int
@@ -111,7 +111,7 @@ class ForestFunction:
 
     @classmethod
     def of(cls, forest: Any) -> "ForestFunction":
-        """Return a fitted forest of scikit-learn's."""
+        """Return the function of a fitted scikit-learn forest."""
         trees = [one.tree_ for one in forest.estimators_]
         roots = np.concatenate([[0], np.cumsum([tree.node_count for tree in trees])[:-1]])
 
@@ -131,7 +131,7 @@ class ForestFunction:
 
     def values(self, rows: Floats) -> Floats:
         """Return h of rows of the matrix, (n,)."""
-        seen = rows.astype(np.float32)  # as scikit-learn compares
+        seen = rows.astype(np.float32)  # as in scikit-learn
         total, each = np.zeros(len(rows)), np.arange(len(rows))
         for root in self.roots.tolist():
             node = np.full(len(rows), root)
@@ -149,7 +149,7 @@ class ForestFunction:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], n_columns: int) -> "ForestFunction":
-        """Return what was recorded; ValueError and the like if it does not fit together."""
+        """Rebuild one from `to_record`; errors such as ValueError if parts do not fit."""
         n = len(record["value"])
         limits = {"roots": n, "feature": n_columns, "left": n, "right": n}
         whole = {
@@ -166,22 +166,22 @@ class ForestFunction:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MixedFunction:
-    """A part of a forest, and the rest of a kernel, to whose variance its misfit is added.
+    """A weighted mean of a forest and a kernel; its variance is the kernel's plus the misfit.
 
-    The misfit is by how much the kernel's mean square error exceeds that of the mixture on rows
-    left out. Where the function is smooth it is next to nothing, and at steps it is most of all.
+    The misfit is the difference of the mean squared errors of kernel and mixture on held-out rows.
+    It is small if the function is smooth, and large if it has steps.
     """
 
     kernel: KernelFunction
     forest: ForestFunction
-    share: float  # of the forest
+    share: float  # share of the forest
     misfit: float  # variance
 
     has_doubt: ClassVar[bool] = True
 
     @property
     def n_held(self) -> int:
-        """Number of rows that the kernel holds."""
+        """Number of rows that the kernel contains."""
         return self.kernel.n_held
 
     def values(self, rows: Floats) -> Floats:
@@ -200,7 +200,7 @@ class MixedFunction:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], n_columns: int) -> "MixedFunction":
-        """Return what was recorded; ValueError and the like if it does not fit together."""
+        """Rebuild one from `to_record`; errors such as ValueError if parts do not fit."""
         kernel = KernelFunction.from_record(record["kernel"], n_columns)
         forest = ForestFunction.from_record(record["forest"], n_columns)
         share = check_probability("share", record["share"])
@@ -210,4 +210,4 @@ class MixedFunction:
 FUNCTIONS: Mapping[str, Any] = {
     "kernel": KernelFunction, "forest": ForestFunction, MIXED: MixedFunction,
 }  # fmt: skip
-"""What is saved, by what it is called."""
+"""Kinds of functions in files, by name."""

@@ -1,4 +1,4 @@
-"""The maximum of two hinge losses, exactly: Goh (2018), 1252-1343; h = w_0 + sum v_j K(x_j, .).
+"""The maximum of two hinge losses, minimized exactly: Goh (2018), 1252-1343.
 
     minimize max(R_T, R_C) + penalty v' K v        (v, not a pre-image w)
 
@@ -6,10 +6,10 @@ Its dual, over 0 <= a_i <= w_i alpha_i with alpha_i = alpha (treated) or 1 - alp
 
     maximize sum a - a' Q a / (4 penalty),  Q = uu' * K,  and v = u a / (2 penalty).
 
-Any feasible a and any (v, w_0) bound the optimum from below and above, so their difference is a
-proof of how far either is from it, whatever rounding did. It is solved by a primal-dual interior
-point in (a, alpha); beyond `MOST_EXACT` rows by bisection on alpha over weighted support vector
-machines of scikit-learn's.
+Any feasible a and any (v, w_0) bound the optimum from below and above, so their difference proves
+how far either is from it, in spite of rounding. It is solved by a primal-dual interior point in (a,
+alpha); beyond `MOST_EXACT` rows by bisection on alpha over weighted support vector machines of
+scikit-learn. The function is h = w_0 + sum v_j K(x_j, .).
 """
 
 from typing import Any, NamedTuple
@@ -24,26 +24,26 @@ from bayescascade.methods.effects.losses import SURROGATES, Arms
 
 MOST_EXACT = 4_000  # rows
 _GAP = 1e-9
-_MOST_STEPS, _PATIENCE = 100, 10  # steps, and those without a better proof
+_MOST_STEPS, _PATIENCE = 100, 10  # maximum number of steps, and of those without a better proof
 _HINGE = SURROGATES["hinge"]
 
 
 class MinimaxFit(NamedTuple):
-    """The best function found, and a proof of how good it is."""
+    """The best function found, with a proved gap."""
 
-    coefficients: Floats  # v, of each row, (n,)
+    coefficients: Floats  # v, (n,)
     intercept: float  # w_0
     objective: float  # larger of the two risks, plus penalty
-    gap: float  # >= 0, by which any function may do better
-    alpha: float  # what the treated weigh in the dual
-    n_iter: int  # steps taken
+    gap: float  # >= 0: bound on how much lower any objective may be
+    alpha: float  # weight of the treated in the dual
+    n_iter: int  # number of steps
 
 
 def best_intercept(scores: Floats, arms: Arms, is_maximum: bool = True) -> float:
-    """Return the w_0 of least max (or mean) of R_T and R_C for scores h - w_0, exactly.
+    """Return the w_0 with the exact least maximum (or mean) of R_T and R_C for scores h - w_0.
 
     Both risks are convex and piecewise linear in w_0, with breaks at u_i - score_i: the least
-    maximum is at a break, or where the two cross within a piece beside the best break.
+    maximum is at a break, or where they cross in a piece next to the best break.
     """
     breaks = np.unique(arms.signs - scores)
     risks = np.column_stack([
@@ -69,7 +69,7 @@ def best_intercept(scores: Floats, arms: Arms, is_maximum: bool = True) -> float
 def _risks_at(points: Floats, scores: Floats, signs: Floats, weights: Floats) -> Floats:
     """Return sum w [1 - u (score + w_0)]_+ at each w_0, by sorted sums, (n_points,)."""
     total = np.zeros(len(points))
-    for sign in (1.0, -1.0):  # the loss is positive for w_0 below u - score of u = 1, above else
+    for sign in (1.0, -1.0):  # the loss is positive for w_0 below u - score if u = 1, else above
         of = signs == sign
         ends = sign * (sign - scores[of])
         order = np.argsort(ends)
@@ -83,7 +83,7 @@ def _risks_at(points: Floats, scores: Floats, signs: Floats, weights: Floats) ->
 def certified(
     gram: Any, arms: Arms, penalty: float, dual: Floats, n_iter: int, is_maximum: bool = True
 ) -> MinimaxFit:
-    """Return the function of a dual point, made feasible, with its gap; alpha is 1/2 for a mean."""
+    """Return the function of a dual point, after making it feasible, with its gap."""
     positive = arms.signs > 0.0
     dual = np.maximum(dual, 0.0)
     sums = dual[positive].sum(), dual[~positive].sum()
@@ -110,11 +110,12 @@ def solve_hinge(gram: Floats, arms: Arms, penalty: float) -> MinimaxFit:
     """Return the least maximum by a primal-dual interior point, to a gap of about 1e-9.
 
     Variables a (n,) and alpha; slacks a, w alpha_i - a, alpha and 1 - alpha with a multiplier each;
-    and w_0 of the equation. Each step solves with Q / (2 penalty) + diagonal, n^3 / 3 operations,
-    twice: towards the optimum, and then with what that says of curvature (Mehrotra 1992).
+    w_0 belongs to the equation. Each step solves twice with Q / (2 penalty) + diagonal, n^3 / 3
+    operations: towards the optimum, and then with the resulting correction for curvature (Mehrotra
+    1992).
     """
     n, signs = len(gram), arms.signs
-    side = arms.weights * np.where(arms.treatment, 1.0, -1.0)  # of w alpha_i in alpha
+    side = arms.weights * np.where(arms.treatment, 1.0, -1.0)  # derivative of w alpha_i by alpha
     at_zero = np.concatenate([np.zeros(n), np.where(arms.treatment, 0.0, arms.weights), [0.0, 1.0]])
 
     def change(d_dual: Floats, d_alpha: float) -> Floats:
@@ -136,7 +137,7 @@ def solve_hinge(gram: Floats, arms: Arms, penalty: float) -> MinimaxFit:
         factor = _factor(hessian, pull[:n] + pull[n:-2])
         if factor is None:
             break
-        border = -pull[n:-2] * side  # of a and alpha in the reduced system
+        border = -pull[n:-2] * side  # between a and alpha in the reduced system
         both = cho_solve(factor, np.column_stack([border, signs]))
         corner = float(pull[n:-2] @ side**2 + pull[-2:].sum())
         small_system = np.diag([corner, 0.0]) - np.array([border, signs]) @ both
@@ -162,19 +163,19 @@ def solve_hinge(gram: Floats, arms: Arms, penalty: float) -> MinimaxFit:
 
 
 def _factor(hessian: Floats, diagonal: Floats) -> Any:
-    """Return a Cholesky factor of the sum, of a little more where rounding forbids it, or None."""
+    """Return a Cholesky factor of the sum, with a small ridge if rounding requires it, or None."""
     ridge, size = 0.0, float(np.diag(hessian).mean())
     for _ in range(4):
         try:
             whole = hessian + np.diag(diagonal + ridge)
             return cho_factor(whole, lower=True, check_finite=False)
-        except np.linalg.LinAlgError:  # such as for a kernel of few dimensions and a tiny penalty
+        except np.linalg.LinAlgError:  # such as for a kernel with few dimensions and a tiny penalty
             ridge = max(100.0 * ridge, 1e-14 * size)
     return None
 
 
 class _Product(NamedTuple):
-    """K of features, by products with vectors alone."""
+    """K of features, for products with vectors only."""
 
     features: Floats
 
@@ -183,10 +184,10 @@ class _Product(NamedTuple):
 
 
 def by_machines(features: Floats, arms: Arms, penalty: float, is_maximum: bool) -> MinimaxFit:
-    """Return the least maximum (or mean) of hinge risks by scikit-learn's weighted machines.
+    """Return the least maximum (or mean) of hinge risks, from weighted scikit-learn machines.
 
-    At a given alpha it is one machine, whose risks say on which side alpha must be; see
-    `EffectPosterior.mode`. The gap counts from the best bound of any alpha.
+    For a given alpha it is one machine, whose risks say on which side the best alpha is; see
+    `EffectPosterior.mode`. The gap is relative to the best bound of any alpha.
     """
     low, high, bound = (0.0, 1.0, -np.inf) if is_maximum else (0.5, 0.5, -np.inf)
     best: MinimaxFit | None = None

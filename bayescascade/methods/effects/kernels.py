@@ -1,10 +1,10 @@
-"""Kernels over rows of the matrix, and functions of them as vectors of whitened coefficients.
+"""Kernels over rows of the matrix, and their functions as vectors of whitened coefficients.
 
     K(x, z) = constant + sum_j slope_j x_j z_j + height exp(-sum_j (x_j - z_j)^2 / (2 length_j^2))
 
 or (constant + x . z)^degree. A function is sum_k c_k phi_k(x) with K(x, z) = phi(x) . phi(z), so
 that its squared norm is |c|^2: phi(x) = K(x, landmarks) U S^(-1/2), where U S U' is the kernel of
-the landmarks. With all rows as landmarks nothing is lost; with some it is Nystroem's approximation.
+the landmarks. It is exact with all rows as landmarks, and Nystroem's approximation with some.
 """
 
 from dataclasses import dataclass, field
@@ -20,24 +20,24 @@ from scipy.spatial.distance import cdist
 Floats = NDArray[np.float64]
 
 MOST_LANDMARKS = 400
-_NEGLIGIBLE = 1e-8  # of the largest eigenvalue
-_MOST_CHOOSING, _FIRST = 1000, 250  # rows that scales are chosen by, and those that begin it
-_REACH = 5.0  # of logarithms of scales from what is typical
+_NEGLIGIBLE = 1e-8  # share of the largest eigenvalue
+_MOST_CHOOSING, _FIRST = 1000, 250  # maximum number of rows for choosing scales, and for its start
+_REACH = 5.0  # maximum distance of logarithms of scales from typical ones
 _SPREAD = 1.5  # prior standard deviation of logarithms of scales
-_HEIGHTS, _LONGER = (-1.0, 0.0, 1.0, 2.0), (-1.0, -0.5, 0.0)  # steps that are averaged over
+_HEIGHTS, _LONGER = (-1.0, 0.0, 1.0, 2.0), (-1.0, -0.5, 0.0)  # steps to average over
 
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
     """A kernel over rows of d columns; degree 1 is the sum above, 2 and 3 are polynomials."""
 
-    lengths: Floats  # (d,) > 0, inf where a column is not looked at
+    lengths: Floats  # (d,) > 0, inf for columns without effect
     height: float = 1.0
     slopes: Floats | None = None  # (d,) >= 0
     degree: int = 1
 
     def between(self, other: "Kernel") -> "Kernel":
-        """Return the geometric mean of the scales of two sums."""
+        """Return a kernel with the geometric mean of the scales of two sums."""
         return Kernel(
             np.sqrt(self.lengths * other.lengths),
             float(np.sqrt(self.height * other.height)),
@@ -63,7 +63,7 @@ class Kernel:
 
 
 def named_kernel(name: str, length: float, n_columns: int) -> Kernel:
-    """Return one that is "linear", "quadratic", "cubic", or "rbf" of a length."""
+    """Return a kernel: "linear", "quadratic", "cubic", or "rbf" with a length."""
     lengths = np.full(n_columns, length)
     if name == "linear":
         return Kernel(lengths, 0.0, np.ones(n_columns))
@@ -72,7 +72,7 @@ def named_kernel(name: str, length: float, n_columns: int) -> Kernel:
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """Whitened functions of a kernel, of landmarks (m, d)."""
+    """Whitened functions of a kernel at landmarks (m, d)."""
 
     kernel: Kernel
     landmarks: Floats
@@ -94,24 +94,24 @@ class Basis:
 
 
 def choose_landmarks(rows: Floats, rng: np.random.Generator) -> Floats:
-    """Return distinct rows, at most `MOST_LANDMARKS`, at random, (m, d)."""
+    """Return at most `MOST_LANDMARKS` random distinct rows, (m, d)."""
     distinct = np.unique(rows, axis=0)
     if len(distinct) <= MOST_LANDMARKS:
         return distinct
     return np.asarray(distinct[rng.choice(len(distinct), MOST_LANDMARKS, replace=False)])
 
 
-# -- scales by the marginal likelihood -----------------------------------------------------------
+# -- scales of maximum marginal likelihood ---------------------------------------------------------
 
 
 def scales_by_evidence(
     rows: Floats, values: Floats, weights: Floats, rng: np.random.Generator
 ) -> tuple[Kernel, float]:
-    """Return the kernel of greatest marginal likelihood, and the noise variance at weight 1.
+    """Return the kernel of maximum marginal likelihood, and the noise variance at weight 1.
 
-    values are f(row) + noise of variance / weight, f a Gaussian process; rows (n, d) standardized,
-    of which at most a thousand are used. Logarithms of scales have a normal prior, so that columns
-    without any say are left at long lengths.
+    values are f(row) + noise of variance / weight, f a Gaussian process; rows (n, d) are
+    standardized, and at most a thousand are used. Logarithms of scales have a normal prior, so
+    columns without effect keep long lengths.
     """
     chosen = rng.permutation(len(rows))[:_MOST_CHOOSING]
     rows, values, weights = rows[chosen], values[chosen], weights[chosen]
@@ -122,7 +122,7 @@ def scales_by_evidence(
     typical = np.log(np.concatenate([parts, lengths, slopes]))
     bounds = np.column_stack([typical - _REACH, typical + _REACH])
     state = typical
-    for n_rows, n_steps in ((_FIRST, 40), (_MOST_CHOOSING, 15)):  # few rows say where to begin
+    for n_rows, n_steps in ((_FIRST, 40), (_MOST_CHOOSING, 15)):  # few rows give the start
         if n_rows == _FIRST and len(rows) < 2 * _FIRST:
             continue
         loss = Evidence(rows[:n_rows], values[:n_rows], weights[:n_rows], typical)
@@ -133,9 +133,10 @@ def scales_by_evidence(
 
 
 def _averaged(loss: "Evidence", state: Floats) -> Floats:
-    """Return the state with posterior means of height and log lengths over a grid of curvier ones.
+    """Return the state with posterior means of height and log lengths over curvier states.
 
-    At the mode, what rows do not tell from a line counts as one, and intervals are too narrow.
+    At the mode, functions that rows cannot distinguish from lines are lines, and intervals are too
+    narrow.
     """
     size = (len(state) - 2) // 2
     tried = np.array([(up, longer) for up in _HEIGHTS for longer in _LONGER])
@@ -153,7 +154,7 @@ def _averaged(loss: "Evidence", state: Floats) -> Floats:
 
 
 class Evidence:
-    """Minus the log marginal likelihood of scales, less their log prior, with its gradient.
+    """Minus the log marginal likelihood of scales and their log prior, with its gradient.
 
     A state is the logarithms of noise, height, d lengths and d slopes, around `typical`.
     """
@@ -169,7 +170,7 @@ class Evidence:
         return Kernel(lengths, float(height), slopes)
 
     def value(self, state: Floats) -> float:
-        """Return the value alone."""
+        """Return the value."""
         return self._parts(state)[0]
 
     def __call__(self, state: Floats) -> tuple[float, Floats]:
@@ -178,7 +179,7 @@ class Evidence:
         rows, kernel = self._rows, self.kernel(state)
         inverse, _ = dpotri(lower, lower=True)  # a third of the work of two triangular solves
         pull = np.tril(inverse) + np.tril(inverse, -1).T
-        pull -= np.outer(weighed, weighed)  # (n, n), half of it is the slope
+        pull -= np.outer(weighed, weighed)  # (n, n), twice the derivative
         joint = pull * curved
         around = joint.sum(axis=1) @ rows**2 - np.einsum("ij,ij->j", rows, joint @ rows)
         straight = np.einsum("ij,ij->j", rows, pull @ rows)

@@ -1,4 +1,4 @@
-"""What is learned of effects: a function, how it was found, its answers, words and record."""
+"""Learned effects: a function, its origin, effects, texts and record."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -18,7 +18,7 @@ from bayescascade.report.numbers import count_texts, share_text
 from bayescascade.report.page import Page, Pieces, count_of, warning
 
 GIVEN = "given weights"
-"""What a target is called that is an array."""
+"""Name of a target that is an array."""
 
 _WORDS = {"doubly_robust": "doubly robust", "residuals": "residuals", "none": "no adjustment"}
 
@@ -35,33 +35,33 @@ ASSUMED = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LearnedEffects:
-    """A function h, how it was learned, and what it is worth."""
+    """A function h, how it was learned, and its quality."""
 
-    function: Any  # of `FUNCTIONS`, or a learner of scikit-learn's
+    function: Any  # one of `FUNCTIONS`, or a scikit-learn learner
     surrogate: str
     combine: str
     adjust: str
     target: str
     learner: str
     n_rows: tuple[float, float]  # not treated, and treated
-    sizes: tuple[float, float]  # as how many rows of equal weight they count
-    is_known: bool  # the propensity
+    sizes: tuple[float, float]  # effective numbers, given the weights
+    is_known: bool  # whether the propensity is known
     average: float | None  # effect
     objective: float
     gap: float | None
     penalty: float | None
     length: float | None
     positive: float  # share of h > 0
-    is_treated_alone: bool  # corollary 1 holds
+    is_treated_alone: bool  # whether corollary 1 holds
 
     @classmethod
     def of(
         cls, fitted: Fitted, given: Posed, adjust: str, target: Any, is_known: bool
     ) -> "LearnedEffects":
-        """Return what is known of a function that was fitted to a problem."""
+        """Return the learned effects of a function fitted to a problem."""
         problem, function = given.problem, fitted.function
         names = {kind: name for name, kind in FUNCTIONS.items()}
-        own = type(getattr(function, "learner", None)).__name__  # of scikit-learn's
+        own = type(getattr(function, "learner", None)).__name__  # one of scikit-learn
         n_treated = int(problem.treatment.sum())
         alpha = float(getattr(fitted.exact, "alpha", 0.5))
         named = target if isinstance(target, str) else GIVEN
@@ -84,15 +84,15 @@ class LearnedEffects:
             is_treated_alone=(problem.combine, named) == ("max", "treated") and alpha > 1.0 - 1e-6,
         )
 
-    # -- answers -----------------------------------------------------------------------------------
+    # -- effects -----------------------------------------------------------------------------------
 
     @property
     def has_sizes(self) -> bool:
-        """Whether h says how large an effect is, and not its sign alone."""
+        """Whether h gives the sizes of effects, and not only their signs."""
         return self.combine == "mean" and SURROGATES[self.surrogate].effect is not None
 
     def effects(self, h: Floats) -> Floats:
-        """Return the effects that h stands for, (n,); ParameterError if it is a sign alone."""
+        """Return the effects given by h, (n,); ParameterError if it gives only signs."""
         scaled = SURROGATES[self.surrogate].effect
         if scaled is None or not self.has_sizes:
             raise ParameterError(
@@ -112,10 +112,10 @@ class LearnedEffects:
         h = self.function.values(rows)
         return np.column_stack([self.effects(h - half), self.effects(h + half)])
 
-    # -- words -------------------------------------------------------------------------------------
+    # -- texts -------------------------------------------------------------------------------------
 
     def how_made(self) -> Page:
-        """Return by what it was learned."""
+        """Return the learner and its choices."""
         rows, sizes = (count_texts([round(n) for n in each]) for each in (self.n_rows, self.sizes))
         named = (("length", self.length), ("penalty", self.penalty))
         chosen = [f"{name} {value:.3g}" for name, value in named if value is not None]
@@ -130,7 +130,7 @@ class LearnedEffects:
         )  # fmt: skip
 
     def page(self) -> Page:
-        """Return what was learned."""
+        """Return the lines about the learned effects."""
         found = [f"estimated effect above 0 in {share_text(self.positive)} of rows"]
         if self.average is not None:
             found.append(f"average effect {_signed(self.average)}")
@@ -161,7 +161,7 @@ class LearnedEffects:
     # -- files -------------------------------------------------------------------------------------
 
     def to_record(self) -> dict[str, Any]:
-        """Return plain JSON types; ParameterError of a learner of scikit-learn's."""
+        """Return plain JSON types; ParameterError for a scikit-learn learner."""
         if not hasattr(self.function, "to_record"):
             raise ParameterError(
                 f'learner must be "kernel" or "forest" to be saved, got {self.learner}'
@@ -171,7 +171,7 @@ class LearnedEffects:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], n_columns: int) -> "LearnedEffects":
-        """Return what `to_record` recorded; errors as those of `ReadableModel._restore`."""
+        """Rebuild one from `to_record`; errors as those of `ReadableModel._restore`."""
         choices = {
             "surrogate": SURROGATES, "combine": COMBINATIONS, "adjust": ADJUSTMENTS,
             "target": (GIVEN, *TARGETS), "learner": FUNCTIONS,

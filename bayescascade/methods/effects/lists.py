@@ -1,20 +1,20 @@
-"""Rules for where h > 0: the most probable list, or the best tree of depth 2 as a list.
+"""Rules for h > 0: the most probable list, or the best tree of depth 2 as a list.
 
-**The tree** cuts rows by a condition r, those with r by a condition s and the others by s', into
-leaves of n_l rows whose h sum to t_l. It explains ``sum_l t_l^2 / n_l`` of the sum of squares. As
-the leaves of the two sides are chosen apart, the best s and s' of every r come from two products
-of the matrix of conditions with itself: no tree whose leaves have enough rows explains more.
+**The tree** divides rows by a condition r, those with r by a condition s, and the others by s',
+into leaves of n_l rows with sums t_l of h. It explains ``sum_l t_l^2 / n_l`` of the sum of squares.
+The two sides are independent, so the best s and s' for every r come from two products of the matrix
+of conditions with itself: no tree with enough rows in its leaves explains more.
 
-**The list** has a label u of each row: "better" with weight ``(1 + v) / 2``, else "not",
-``v = h / (2 mean |h|)`` within [-1, 1]. If h is the effect, that is ``P(u = 1 | x) = (1 + p_1 -
-p_0) / 2`` but for the scale of the effect. A row whose h is near 0 says next to nothing. The thesis
-takes the sign of h, and CORELS (Goh 2018, 1466-1485): there a row of |h| = 0.001 says as much as
-any other, and a list repeats the errors of h about small effects. Weights are multiples of 1/16.
+**The list** has a label u for each row: "better" with weight ``(1 + v) / 2``, otherwise "not", ``v
+= h / (2 mean |h|)`` within [-1, 1]. If h is the effect, that is ``P(u = 1 | x) = (1 + p_1 - p_0) /
+2`` except for the scale of the effect. A row with h near 0 has hardly any information. The thesis
+uses the sign of h, and CORELS (Goh 2018, 1466-1485). There a row with |h| = 0.001 counts as much as
+any other, so a list repeats the errors of h for small effects. Weights are multiples of 1/16.
 
 Of conditions A and a side B, with shares P of the rows: support P(A and B), confidence P(B | A),
-lift P(B | A) / P(B). All conjunctions with the support come from the miner of rule lists; shown are
-those of highest confidence, then support, of which none is narrower than one before it, and no two
-share more than half of the rows that they have together.
+lift P(B | A) / P(B). All conjunctions with the minimum support come from the miner of rule lists.
+Those of highest confidence, then support, are shown, if they are not narrower than a previous one,
+and share at most half of the union of rows with it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,17 +43,17 @@ from bayescascade.methods.rules.exact import best_list
 from bayescascade.methods.rules.parts import parts_of_codes
 from bayescascade.methods.rules.rule_list import read_rules
 
-_SOFTNESS = 0.5  # of a label: v of a row of mean |h|
+_SOFTNESS = 0.5  # v of a row with mean |h|
 _GRID = 16  # weights of labels are multiples of 1 / this
-_STEPS = 20_000  # of annealing a list
-_WORK, _MOST_VISITED = 3_000_000_000, 20_000  # of a proof: rows by candidates by prefixes; prefixes
-_MOST_SHARED = 0.5  # of the rows of two that are shown
+_STEPS = 20_000  # for annealing a list
+_WORK, _MOST_VISITED = 3_000_000_000, 20_000  # limits of a proof: work, prefixes
+_MOST_SHARED = 0.5  # share of the union of rows of two
 
 
 def best_tree(schema: Schema, codes: Codes, h: Floats, least_rows: float) -> tuple[Antecedent, ...]:
     """Return "r and s", "r", "s'" of the best tree for codes (n_columns, n_rows), h (n_rows,).
 
-    A leaf has `least_rows` >= 1 or more; a side that no cut parts stays whole.
+    A leaf has at least `least_rows` >= 1 rows; a side without a possible cut is a leaf.
     """
     cuts = [
         condition
@@ -86,7 +86,7 @@ def best_tree(schema: Schema, codes: Codes, h: Floats, least_rows: float) -> tup
 def _best_cuts(
     n: Floats, t: Floats, n_all: Floats, t_all: Floats, least_rows: float
 ) -> tuple[Floats, Integers]:
-    """Return what the best cut of each side explains, and which it is, -1 for none.
+    """Return the part explained by the best cut of each side, and the cut, -1 for none.
 
     n, t (n_cuts, n_cuts): rows and sums of side r with condition s; n_all, t_all (n_cuts,).
     """
@@ -111,7 +111,7 @@ def _both(first: Condition, second: Condition) -> Antecedent:
 
 
 def soft_labels(frame: pd.DataFrame, h: Floats, n_bins: int, owner: str) -> LabeledRows:
-    """Return every row twice, better and not, each with its weight."""
+    """Return every row twice, as "better" and as "not", with weights."""
     scale = _SOFTNESS / (np.abs(h).mean() or 1.0)
     better = np.round((1.0 + np.clip(scale * h, -1.0, 1.0)) / 2.0 * _GRID) / _GRID
     twice = pd.concat([frame, frame], ignore_index=True)
@@ -124,7 +124,7 @@ def soft_labels(frame: pd.DataFrame, h: Floats, n_bins: int, owner: str) -> Labe
 def most_probable_list(
     labeled: LabeledRows, max_size: int, min_support: float, memory_limit: float, seed: int
 ) -> tuple[tuple[Antecedent, ...], float]:
-    """Return its rules, and by how many nats another list may be more probable."""
+    """Return the rules, and a bound on how much more probable another list may be, nats."""
     first = RuleListClassifier(
         max_size=max_size, min_support=min_support, search="anneal", n_chains=2, n_steps=_STEPS,
         n_jobs=1, random_state=seed, memory_limit=memory_limit,
@@ -141,11 +141,11 @@ def most_probable_list(
 
 @dataclass(frozen=True, slots=True)
 class Association:
-    """Conditions, and how they go with one side of h."""
+    """Conditions, and their association with one side of h."""
 
     schema: Schema
     conditions: Antecedent
-    is_positive: bool  # of h > 0, else of h <= 0
+    is_positive: bool  # with h > 0, otherwise with h <= 0
     support: float
     confidence: float
     lift: float
@@ -162,7 +162,7 @@ class Association:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], schema: Schema, max_size: int) -> Self:
-        """Return what `to_record` recorded; raises as `read_rules`."""
+        """Rebuild one from `to_record`; raises as `read_rules`."""
         listed = {"rules": [record["conditions"]], "counts": [1.0, 0.0]}
         n_candidates = np.array([0, *[1] * max_size])
         (conditions,), _ = read_rules(listed, schema, n_candidates)
@@ -216,7 +216,7 @@ def find_associations(
 def _shown(
     order: Sequence[int], mined: Antecedents, of_rules: Sequence[Flags], most: int
 ) -> list[int]:
-    """Return the first of an order that are not like ones before them."""
+    """Return the first ones in an order that are not similar to previous ones."""
     shown: list[int] = []
     for index in order:
         rows = of_rules[index]

@@ -1,27 +1,28 @@
-"""What a wrong sign of an effect costs, and the convex losses that bound it.
+"""The loss of a wrong sign of an effect, and convex losses that bound it.
 
-Outcomes are y = +1 (good) or -1, h(x) > 0 says that treating helps. Of a row both outcomes would be
-needed; a surrogate l with l(z) >= 1[z >= 0] + 1[z >= 1] needs one. With u = y of treated rows and
--y of others, and weights that sum to one in each arm and turn both into one population,
+Outcomes are y = +1 (good) or -1, h(x) > 0 says that treatment helps. The loss needs both outcomes
+of a row; a surrogate l with l(z) >= 1[z >= 0] + 1[z >= 1] needs one. With u = y for treated rows
+and -y for others, and weights that sum to one in each arm and turn both into one population,
 
     R_T = sum of w_i l(-h(x_i) u_i) over treated rows, R_C the same over the others.
 
 Goh (2018), Theorems 1 and 2, bounds the expected loss by max(R_T, R_C); its proof (1497-1569) gives
-(R_T + R_C) / 2, which is less: where y_T = y_C, the two losses sum to at least 2 where |h| >= 1;
-where they differ, the two are equal, and at least 1 where the sign is wrong.
+(R_T + R_C) / 2, which is smaller: if y_T = y_C, the two losses sum to at least 2 if |h| >= 1; if
+they differ, the two losses are equal, and at least 1 if the sign is wrong.
 
 The scaled logistic loss is 2 log(1 + e^z) / log(1 + e): the thesis's (1249).
 
-**Theorem 3** says how far risks of rows may be from those of a population.
-With probability 1 - delta, for all h of a class at once and losses in [0, M],
+**Theorem 3** bounds the risk in a population by the risks on rows. With probability 1 - delta,
+simultaneously for all h of a class, with losses in [0, M],
 
     E l_1 <= max(R_T, R_C) + M max(Delta_T(delta / 2), Delta_C(delta / 2)),
     Delta_T(d) = 2 sqrt(2 (log S(2 n_T) + log(4 / d)) / n_T),
     Delta_C(d) = 2^(5/4) sqrt(d_2) ((p log(2 e n_C / p) + log(4 / d)) / n_C)^(3/8).
 
 d_2 = E_{mu_T}[mu_T / mu_C] is the exponentiated Renyi divergence of order 2, as in Cortes, Mansour
-and Mohri (2010), on whose Theorem 3 it rests; the thesis prints 2 to the Kullback-Leibler
-divergence, which is less, so that the bound as printed is not proved; its root is a power of 3/8.
+and Mohri (2010), whose Theorem 3 the proof uses. The thesis prints 2 to the power of the
+Kullback-Leibler divergence, which is smaller, so the printed bound is not proved; its root is a
+power of 3/8.
 """
 
 from collections.abc import Callable
@@ -36,16 +37,16 @@ from bayescascade.base.arrays import Flags, Floats
 from bayescascade.base.errors import DataError
 from bayescascade.base.validation import check_integer, check_probability, check_real
 
-_SCALE = 2.0 / np.log1p(np.e)  # of the logistic loss
-_LARGEST = 30.0  # argument from which the exponential goes on as its tangent
+_SCALE = 2.0 / np.log1p(np.e)  # factor of the logistic loss
+_LARGEST = 30.0  # beyond this argument the exponential is replaced by its tangent
 
 
 class Surrogate(NamedTuple):
-    """A loss l(z) of z = -h u, its derivative, and the effect where P(u | x) is fitted."""
+    """A loss l(z) of z = -h u, its derivative, and the effect if P(u | x) is fitted."""
 
     value: Callable[[Floats], Floats]
-    slope: Callable[[Floats], Floats] | None  # None where there is none to climb along
-    effect: Callable[[Floats], Floats] | None  # of h; None where h has the sign alone
+    slope: Callable[[Floats], Floats] | None  # None if there is no useful one
+    effect: Callable[[Floats], Floats] | None  # from h; None if h gives only the sign
 
 
 def _exponential(z: Floats) -> Floats:
@@ -65,7 +66,7 @@ SURROGATES = {
     ),
     "zero_one": Surrogate(lambda z: np.where(z >= 0.0, 1.0, 0.0) + (z >= 1.0), None, None),
 }
-"""By name; all but the last, the least of all, are convex."""
+"""Surrogates by name; all are convex except the last, which is the smallest."""
 
 
 def conditional_difference_loss(
@@ -108,21 +109,21 @@ def conditional_difference_loss(
 
 
 class Arms(NamedTuple):
-    """What rows say of the sign of the effect, and how much each counts in its arm, (n,) each."""
+    """Labels of rows for the sign of the effect, and their weights in their arms, (n,) each."""
 
     signs: Floats  # u, +1 or -1
-    weights: Floats  # > 0, of sum one in each arm
+    weights: Floats  # > 0, with sum one in each arm
     treatment: Flags
 
     @classmethod
     def of(cls, y: Flags, treatment: Flags, weights: Floats) -> "Arms":
-        """Weigh rows by arms; y is whether the outcome is good."""
+        """Return normalized weights and labels; y is whether the outcome is good."""
         sums = np.array([weights[~treatment].sum(), weights[treatment].sum()])
         signs = np.where(y == treatment, 1.0, -1.0)
         return cls(signs, weights / sums[treatment.astype(int)], treatment)
 
     def mixed(self, alpha: float) -> Floats:
-        """Return the weights with which the sum of losses is alpha R_T + (1 - alpha) R_C."""
+        """Return weights for which the sum of losses is alpha R_T + (1 - alpha) R_C."""
         return np.asarray(self.weights * np.where(self.treatment, alpha, 1.0 - alpha))
 
     def risks(self, h: Floats, surrogate: Surrogate) -> tuple[float, float]:
@@ -132,7 +133,7 @@ class Arms(NamedTuple):
 
 
 def of_target(target: str, propensity: Floats) -> Floats:
-    """Return how the population `target` counts rows by what is known of them alone, (n,)."""
+    """Return the weights of rows in the population `target`, without regard to arms, (n,)."""
     return {
         "treated": propensity,
         "population": np.ones_like(propensity),
@@ -141,16 +142,16 @@ def of_target(target: str, propensity: Floats) -> Floats:
 
 
 def target_weights(target: str, propensity: Floats, treatment: Flags) -> Floats:
-    """Return weights that turn either arm into the population `target`, (n,).
+    """Return weights that turn each arm into the population `target`, (n,).
 
-    Of "treated" they are mu_T / mu_C = e / (1 - e), but for a constant.
+    For "treated", those of untreated rows are mu_T / mu_C = e / (1 - e), up to a constant.
     """
     arm = np.where(treatment, propensity, 1.0 - propensity)
     return np.asarray(of_target(target, propensity) / arm)
 
 
 def effective_size(weights: Floats) -> float:
-    """Return how many rows of equal weights would say as much: (sum w)^2 / sum w^2."""
+    """Return the effective number of rows, (sum w)^2 / sum w^2."""
     return float(weights.sum() ** 2 / (weights @ weights))
 
 

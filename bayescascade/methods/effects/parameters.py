@@ -1,4 +1,4 @@
-"""Parameters of models of effects and of rules that explain them, declared once."""
+"""Parameters of models of effects and of rules that explain them."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ ADJUSTMENTS = ("doubly_robust", "residuals", "none")
 
 
 class EffectParameters(Parameters):
-    """Of `EffectModel`."""
+    """Parameters of `EffectModel`."""
 
     good = Label(None, "The good outcome", none="the second in order", metavar="LABEL")
     treated = Label(None, "The arm of the treated", none="the second in order", metavar="LABEL")
@@ -69,7 +69,7 @@ class EffectParameters(Parameters):
 
 
 class CausalSVMParameters(EffectParameters):
-    """Of `CausalSVM`: the thesis's choices."""
+    """Parameters of `CausalSVM`: the thesis's choices."""
 
     surrogate = EffectParameters.surrogate.with_default("hinge")
     combine = EffectParameters.combine.with_default("max")
@@ -80,7 +80,7 @@ class CausalSVMParameters(EffectParameters):
 
 
 class EffectRulesParameters(MemoryParameters):
-    """Of `EffectRules`."""
+    """Parameters of `EffectRules`."""
 
     kind = Choice("list", "A rule list, or a tree of depth 2", words=("list", "tree"))
     max_size = Integer(2, "Maximum number of conditions per rule", minimum=1)
@@ -91,7 +91,7 @@ class EffectRulesParameters(MemoryParameters):
 
 
 def resolved_adjustment(model: Any) -> str:
-    """Return how labels are adjusted, "auto" resolved; ParameterError if that cannot be."""
+    """Return the adjustment of labels, with "auto" resolved; ParameterError if it is impossible."""
     adjust = "none" if model.adjust is False else model.adjust
     if not isinstance(adjust, str) or adjust not in (AUTO, *ADJUSTMENTS):
         raise ParameterError(

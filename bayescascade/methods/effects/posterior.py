@@ -1,12 +1,12 @@
-"""The density over functions that a regularized risk stands for, and its mode.
+"""The density over functions given by a regularized risk, and its mode.
 
     log density(w_0, c) = -strength (risk + penalty |c|^2),  h = w_0 + phi(x) . c,
 
-in whitened coefficients c of a kernel. The risk is the mean or the maximum of R_T and R_C, or of
-pseudo-outcomes g the weighted mean of (h - g)^2. The square and the logistic loss are, but for a
-constant, minus log likelihoods, so it is a posterior where the mean is taken; with the hinge, the
-exponential, 0-1 or the maximum it is a Gibbs posterior. But for 0-1 it is 2 strength penalty
-strongly concave in c.
+in whitened coefficients c of a kernel. The risk is the mean or the maximum of R_T and R_C, or for
+pseudo-outcomes g the weighted mean of (h - g)^2. The square and the logistic loss are, up to a
+constant, minus log likelihoods, so it is a posterior if the mean is taken. With the hinge, the
+exponential or the 0-1 loss, or with the maximum, it is a Gibbs posterior. Except for 0-1, the log
+density is 2 strength penalty strongly concave in c.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,12 +25,12 @@ from bayescascade.methods.effects.losses import SURROGATES
 from bayescascade.model.continuous import ContinuousPosterior
 
 _MOST_ITERATIONS = 1_000
-_MOST_DOUBLINGS = 60  # of an interval for the intercept
-_STEP = 1e-4  # of curvatures by differences of slopes
+_MOST_DOUBLINGS = 60  # for an interval for the intercept
+_STEP = 1e-4  # for curvatures from differences of slopes
 
 
 class Mode(NamedTuple):
-    """The function found, its objective, and by which any other may do better."""
+    """The function found, its objective, and a bound on how much lower any other may be."""
 
     state: Floats
     objective: float
@@ -99,7 +99,7 @@ class EffectPosterior(ContinuousPosterior):
 
     @property
     def squares(self) -> tuple[Floats, Floats]:
-        """Labels and normalized weights of a mean of squares, (n_rows,) each."""
+        """Labels and normalized weights for a mean of squares, (n_rows,) each."""
         return self._labels, np.asarray(self._arms.mean(axis=0))
 
     def values(self, state: Floats) -> Floats:
@@ -117,7 +117,7 @@ class EffectPosterior(ContinuousPosterior):
         return -self.log_density(state) / self.strength
 
     def log_prior(self, state: Floats) -> float:
-        """Return the log prior by the squared norm, nats."""
+        """Return the log prior, from the squared norm, nats."""
         return -self.strength * self.penalty * float(state[1:] @ state[1:])
 
     def log_likelihood(self, state: Floats) -> float:
@@ -154,7 +154,7 @@ class EffectPosterior(ContinuousPosterior):
         return np.asarray(-self._labels * slope(-h * self._labels))
 
     def initial_state(self, rng: np.random.Generator) -> Floats:
-        """Return a function near zero, at random."""
+        """Return a random function near zero."""
         return np.asarray(0.1 * rng.normal(size=self._features.shape[1] + 1))
 
     def describe(self, state: Floats) -> Mapping[str, float]:
@@ -217,21 +217,21 @@ class EffectPosterior(ContinuousPosterior):
         return Mode(state, value, gap, float(alphas[0]))
 
     def _gap(self, state: Floats, alphas: Floats) -> tuple[float, float]:
-        """Return a function's loss f, and by how much any other may do better, rounding included.
+        """Return a function's loss f, and a bound on how much lower another may be, with rounding.
 
-        Let phi(c) be the least f over w_0, at w_0 + t. As f is convex in w_0, ``f - phi <= |t| g``,
-        g the larger slope in w_0 at both ends of an interval that holds t. phi is 2 penalty
+        Let phi(c) be the least f over w_0, at w_0 + t. Because f is convex in w_0, ``f - phi <= |t|
+        g``, g the larger slope in w_0 at both ends of an interval that contains t. phi is 2 penalty
         strongly convex, so ``phi(c) - min phi <= |grad phi|^2 / (4 penalty)``, and its gradient is
-        that of f in c at w_0 + t: a row's slope grows with h, and changes by no more than to either
-        end. Ends are moved apart until slopes there differ in sign by more than their rounding.
-        Losses are >= 0: no gap is above f.
+        that of f in c at w_0 + t: a row's slope grows with h, and changes by at most the change to
+        one of the ends. Ends are moved apart until slopes there differ in sign by more than their
+        rounding. Losses are >= 0: no gap is above f.
         """
         weights, unit = alphas @ self._arms, float(np.finfo(np.float64).eps)
         n_rows, n_features = self._features.shape
         lengths, norm = np.linalg.norm(self._features, axis=1), float(np.linalg.norm(state[1:]))
         h, (value, gradient) = self.values(state), self._loss(state, alphas)
         slopes = self._slopes(h)
-        # of h, by Cauchy and Schwarz, and of sums over rows, relative to the sum of moduli
+        # rounding of h, by Cauchy and Schwarz, and of sums over rows, relative to sums of moduli
         of_h = (n_features + 4) * unit * (abs(state[0]) + float(lengths.max(initial=0.0)) * norm)
         of_sums = (n_rows + n_features + 8) * unit
         of_value = of_sums * (value + norm * norm * self.penalty)
@@ -257,7 +257,7 @@ class EffectPosterior(ContinuousPosterior):
         return value, min(gap, value) if np.isfinite(gap) else value
 
     def _solved(self, alphas: Floats) -> Floats:
-        """Return the least sum of squares."""
+        """Return the least-squares solution."""
         factor = self._factor(alphas @ self._arms)
         columns = np.column_stack([np.ones(len(self._labels)), self._features])
         right = columns.T @ ((alphas @ self._arms) * self._labels)
@@ -271,7 +271,7 @@ class EffectPosterior(ContinuousPosterior):
         return cho_factor(precision, lower=True)
 
     def covariance(self, state: Floats) -> Floats:
-        """Return the covariance of the Gaussian at a mode, (n, n); Laplace if not square."""
+        """Return the covariance of the Gaussian at a mode, (n, n), Laplace's for other losses."""
         h = self.values(state)
         bends = (self._slopes(h + _STEP) - self._slopes(h - _STEP)) / (4.0 * _STEP)
         factor = self._factor(self._arms.mean(axis=0) * bends)

@@ -1,4 +1,4 @@
-"""What a function of effects is learned from, labels and weights of rows, and what comes of it."""
+"""The problem of learning a function of effects from labels and weights of rows, and its result."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -17,8 +17,8 @@ from bayescascade.methods.effects.losses import Arms, effective_size, of_target,
 from bayescascade.methods.effects.posterior import EffectPosterior
 from bayescascade.report.numbers import share_text
 
-_LEAST_ROWS = 10  # of an arm
-_EXTREME, _MOST_EXTREME, _NO_OVERLAP = 0.05, 0.1, 0.9  # propensity; shares of rows beyond it
+_LEAST_ROWS = 10  # minimum for an arm
+_EXTREME, _MOST_EXTREME, _NO_OVERLAP = 0.05, 0.1, 0.9  # propensity, and shares of rows beyond it
 
 
 class TreatedRows(NamedTuple):
@@ -30,7 +30,7 @@ class TreatedRows(NamedTuple):
 
 
 def without_treatment(given: GivenRows, treatment: Any) -> tuple[GivenRows, Any]:
-    """Return rows without the column that holds arms, and the arms; errors if X holds them, too."""
+    """Return rows without the column of arms, and the arms; errors if X also contains them."""
     name = treatment if isinstance(treatment, str) else getattr(treatment, "name", None)
     is_column = given.is_named and name is not None and name in given.cells.columns
     if not isinstance(treatment, str):
@@ -66,7 +66,7 @@ def check_arms(training: TreatedRows, arms: NDArray[Any], columns: Sequence[str]
 def two_classes(
     labels: Any, name: str, owner: str, n_rows: int, second: Any = None, parameter: str = ""
 ) -> tuple[Flags, NDArray[Any]]:
-    """Return whether labels are the second of two, or the one given, (n_rows,), and both."""
+    """Return whether labels are the second class, or the one given, (n_rows,), and both classes."""
     checked = check_labels(labels, name, owner)
     if len(checked) != n_rows:
         raise DataError(f"{name} must have a label per row of X, {n_rows:,}, got {len(checked):,}")
@@ -83,7 +83,7 @@ def two_classes(
 
 
 def second_of(labels: Any, known: NDArray[Any], name: str, owner: str, n_rows: int) -> Flags:
-    """Return whether labels are the second of two that are known, both of which there must be."""
+    """Return whether labels are the second of two known classes, which must both occur."""
     found, classes = two_classes(labels, name, owner, n_rows)
     if set(classes.tolist()) != set(known.tolist()):
         raise DataError(f"{name} must be values of fit, {known.tolist()}, got {classes.tolist()}")
@@ -105,7 +105,7 @@ def check_propensity(propensity: ArrayLike | None, n_rows: int) -> Any:
 
 
 def check_overlap(propensity: Floats, treatment: Flags, is_estimated: bool) -> None:
-    """Raise DataError if arms do not overlap, and warn where they hardly do."""
+    """Raise DataError if arms do not overlap, and warn if they hardly do."""
     edge = np.minimum(propensity, 1.0 - propensity)
     other = np.where(treatment, 1.0 - propensity, propensity)
     if is_estimated and np.mean(other < _EXTREME) > _NO_OVERLAP:
@@ -123,7 +123,7 @@ def check_overlap(propensity: Floats, treatment: Flags, is_estimated: bool) -> N
 
 
 class Problem(NamedTuple):
-    """Labels and weights of rows, in arms or, of pseudo-outcomes, together."""
+    """Labels and weights of rows in arms, or pseudo-outcomes of all rows together."""
 
     rows: Floats  # (n, d)
     labels: Floats  # (n,)
@@ -140,12 +140,12 @@ class Problem(NamedTuple):
 
     @property
     def arms(self) -> Arms:
-        """The rows by arms, where labels are signs."""
+        """The rows by arms, if labels are signs."""
         return Arms.of((self.labels > 0) == self.treatment, self.treatment, self.weights)
 
     @property
     def even_weights(self) -> Floats:
-        """Weights of mean one, by which each arm counts a half, (n,)."""
+        """Weights of mean one, with equal sums in both arms, (n,)."""
         weights = self.weights
         if not self.is_adjusted:
             sums = np.bincount(self.treatment, weights, 2)
@@ -172,19 +172,19 @@ class Problem(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """A function, and what is known of it."""
+    """A fitted function, and its properties."""
 
-    function: Any  # of `learned.FUNCTIONS`, or one of scikit-learn's
+    function: Any  # one of `learned.FUNCTIONS`, or one of scikit-learn
     posterior: EffectPosterior | None
     objective: float
-    exact: Any  # with a gap; None where nothing is proved
+    exact: Any  # with a gap; None without a proof
     penalty: float | None
     length: float | None
-    held_out: Floats | None = None  # h of rows left out
+    held_out: Floats | None = None  # held-out values of h
 
 
 class Posed(NamedTuple):
-    """A problem, as how many rows the arms count (not treated, treated), and the mean effect."""
+    """A problem, effective sizes of the arms (not treated, treated), and the mean effect."""
 
     problem: Problem
     sizes: Floats  # (2,)
@@ -194,7 +194,7 @@ class Posed(NamedTuple):
 def compared(
     training: TreatedRows, known: Any, adjust: str, target: Any, seed: int, n_jobs: int | None
 ) -> Nuisance:
-    """Return what an adjustment and a target need to compare arms."""
+    """Return the estimates that an adjustment and a target need."""
     X, y, treatment = training
     if adjust != "none":
         return nuisance(X, y, treatment, known, seed, n_jobs)
@@ -207,7 +207,7 @@ def compared(
 def posed(
     training: TreatedRows, found: Nuisance, adjust: str, target: Any, surrogate: str, combine: str
 ) -> Posed:
-    """Return labels and weights by an adjustment, and by a target's name or weights (n,)."""
+    """Return labels and weights for an adjustment and a target (a name or weights (n,))."""
     y, treatment, e = training.y, training.treatment, found.propensity
     is_named = isinstance(target, str)
     if is_named:

@@ -1,12 +1,12 @@
-"""Effects in words: a rule list or short tree for where h > 0, associations, measured effects.
+"""Effects in words: a rule list or short tree for h > 0, associations, and measured effects.
 
-A part of the list says h > 0 if the mean of h in it is. What the thesis lacks are the effects in
-each rule, by outcomes of rows not learned from.
+A part of the list predicts h > 0 if its mean of h is positive. In addition to the thesis, effects
+in each rule are measured on outcomes of other rows.
 
 For the doubly robust outcomes g of `adjustment`, the effect in a group is the mean of g over its m
 rows, with the interval mean +- q s / sqrt(m), s their standard deviation and q a quantile of
-Student's t with m - 1 degrees of freedom. Of K groups, intervals of the level c^(1/K) each all hold
-together with probability c at least, however the groups overlap, where the means are normal
+Student's t with m - 1 degrees of freedom. For K groups, intervals of level c^(1/K) each hold
+simultaneously with probability at least c for any overlap of the groups, if the means are normal
 (Sidak 1967, theorem 1).
 """
 
@@ -47,15 +47,15 @@ from bayescascade.report.numbers import share_text
 from bayescascade.report.page import Heading, Page, count_of
 
 LEAST_ROWS = 10
-"""Of a group, for an interval."""
+"""Minimum number of rows of a group for an interval."""
 
-_HELD_OUT = 5  # one row in five is held out where no others are given
+_HELD_OUT = 5  # one row in five is held out if no held-out rows are given
 _MOST_RULES = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeasuredEffects:
-    """Effects in groups, (n_groups,) each; NaN where a group has too few rows."""
+    """Effects in groups, (n_groups,) each; NaN if a group has too few rows."""
 
     n_rows: Integers
     effects: Floats
@@ -73,7 +73,7 @@ class MeasuredEffects:
         return cls(n_rows.astype(np.int64), effects, errors)
 
     def intervals(self, level: float = 0.95, *, together: bool = False) -> Floats:
-        """Return (n_groups, 2) ends, of each group by itself, or of all `together`."""
+        """Return intervals (n_groups, 2), for each group separately, or for all `together`."""
         n_groups = int(np.isfinite(self.errors).sum())
         each = level ** (1.0 / max(n_groups, 1)) if together else level
         reach = student.ppf((1.0 + each) / 2.0, np.maximum(self.n_rows - 1, 1)) * self.errors
@@ -81,7 +81,7 @@ class MeasuredEffects:
 
     @property
     def is_clear(self) -> Flags:
-        """Whether 0 is outside of the interval of 95 %, all read together."""
+        """Whether 0 is outside of the simultaneous 95 % interval."""
         low, high = self.intervals(together=True).T
         clear: Flags = (low > 0.0) | (high < 0.0)
         return clear
@@ -96,7 +96,7 @@ class MeasuredEffects:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], n_groups: int) -> Self:
-        """Return what `to_record` recorded; ValueError if it is nothing of that."""
+        """Rebuild one from `to_record`; ValueError if the record is malformed."""
         n_rows = read_array(record, "n_rows", (n_groups,), np.int64, least=0)
         effects, errors = (np.array(record[key], np.float64) for key in ("effects", "errors"))
         is_known = np.isfinite(effects)
@@ -241,7 +241,7 @@ class EffectRules(ReadableModel):
             self.effects_ = MeasuredEffects.of(outcomes, self._groups(codes))
 
     def _groups(self, codes: Codes) -> Flags:
-        """Return which rows are in each part, and then in each association, (n_groups, n)."""
+        """Return the rows in each part, and then in each association, (n_groups, n)."""
         parts = self.rules_.part_of_codes(codes)
         of_parts = parts == np.arange(self.rules_.n_rules + 1)[:, np.newaxis]
         return np.array(
@@ -358,7 +358,7 @@ class EffectRules(ReadableModel):
 
 
 def _numbers(name: str, given: Any, n_rows: int) -> Floats:
-    """Return finite numbers, one a row; DataError if they are not."""
+    """Return one finite number per row; DataError otherwise."""
     try:
         numbers = np.asarray(given, np.float64)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Rules of effects as they are printed: a list, associations, and effects with their intervals."""
+"""The page of rules of effects: a list, associations, and effects with their intervals."""
 
 from collections.abc import Sequence
 from typing import Any

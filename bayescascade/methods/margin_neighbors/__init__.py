@@ -1,1 +1,1 @@
-"""Features asked for row by row: its neighbors in what is measured say which is next."""
+"""Features acquired row by row: a row's neighbors in the measured features choose the next one."""

@@ -1,4 +1,4 @@
-"""Policies of boxes for rows: bins, tables, and the tradeoff that rows which judge choose."""
+"""Fitting policies of boxes: bins, tables, and the tradeoff, which judging rows choose."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,21 +25,21 @@ from bayescascade.methods.margin_neighbors.boxes import (
 from bayescascade.methods.margin_neighbors.margins import Standardized, fit_additive
 from bayescascade.methods.margin_neighbors.policy_posterior import PolicyPosterior
 
-_HELD_OUT = 0.25  # of the rows, where none are given to choose by
+_HELD_OUT = 0.25  # share of the rows, if no validation rows are given
 _TRADEOFFS = tuple(np.geomspace(1e-4, 1.0, 30))
-"""Tradeoffs that are tried, times the mean cost of a feature."""
+"""Tradeoffs to try, times the mean cost of a feature."""
 
 
 @dataclass(frozen=True, eq=False)
 class BoxFit:
-    """How rows are made boxes of: bins at most of numbers, a temperature, and what leaves say."""
+    """How boxes are made: maximum number of bins, temperature, and predictor of leaves."""
 
     encoder: MatrixEncoder
     items: CostItems
     classes: NDArray[Any]
     n_bins: int
     temperature: float
-    estimator: Any | None  # None: leaves say their commonest class
+    estimator: Any | None  # None: leaves predict their commonest class
 
     def learn(self, rows: NDArray[np.float32], labels: Integers, weights: Floats) -> "BoxRows":
         """Return the boxes of rows (n, p) of the matrix; TooLargeError if they are too many."""
@@ -48,7 +48,7 @@ class BoxFit:
         codes = codes_of(bins, rows, source)
         counts = [each.n_bins for each in bins]
         n_classes = len(self.classes)
-        # which may be too many, before anything is fitted
+        # there may be too many, so this is before any fit
         table = BoxTable.of(codes, counts, labels, weights, n_classes, self.items)
         scores = None
         if self.estimator is not None:
@@ -64,7 +64,7 @@ class BoxFit:
         codes: Integers,
         counts: Sequence[int],
     ) -> tuple[Floats, list[Floats]]:
-        """Return the offset, and the mean of what each feature adds in each of its bins."""
+        """Return the offset, and the mean contribution of each feature in each of its bins."""
         cells = Standardized.of(rows, weights).cells(rows)
         cells[np.isnan(cells)] = 0.0
         full = fit_additive(self.estimator, cells, labels, weights)
@@ -93,7 +93,7 @@ class BoxRows(NamedTuple):
         return PolicyPosterior(self.table, tradeoff, self.fit.temperature)
 
     def policy(self, posterior: PolicyPosterior, policy: Policy | None = None) -> BoxPolicy:
-        """Return the best policy, or another, as users have it."""
+        """Return the best policy, or another, as a `BoxPolicy`."""
         chosen = posterior.best if policy is None else policy
         wrong, paid = self.table.errors_and_cost(chosen)
         best = posterior.objective(chosen)
@@ -107,7 +107,7 @@ class BoxRows(NamedTuple):
 
 
 class ChosenBoxes(NamedTuple):
-    """The rows that policies are of, a tradeoff for each budget, and what chose."""
+    """The rows of policies, the tradeoffs that were tried, and the judging rows."""
 
     rows: BoxRows
     tried: tuple[tuple[float, float, float, Flags], ...]
@@ -115,13 +115,13 @@ class ChosenBoxes(NamedTuple):
     words: str
 
     def within(self, budget: float | None) -> tuple[float, Flags] | None:
-        """Return the tradeoff that errs least within a budget, and where; None if none is."""
+        """Return the tradeoff of least error within a budget, and its errors, or None."""
         possible = [one for one in self.tried if budget is None or is_within(one[2], budget)]
         best = min(possible, key=lambda one: (one[1], one[2]), default=None)
         return None if best is None else (best[0], best[3])
 
     def choice(self, wrong: Flags, training: TrainingRows) -> Choice:
-        """Return what decided between a policy and buying nothing."""
+        """Return the choice between a policy and buying nothing."""
         return Choice.of(self.words, wrong, self.nothing, training)
 
 
@@ -151,7 +151,7 @@ def choose(
         policy = learned.policy(learned.posterior(each))
         wrong = policy.forest.predict_proba(judges).argmax(axis=1) != judged
         cost = float(items.total(items.paid(policy.used(judges))).mean())
-        if learned is not everything:  # the policy of all rows must be within a budget, too
+        if learned is not everything:  # the policy for all rows must be within a budget, too
             cost = max(cost, everything.policy(everything.posterior(each)).cost)
         tried.append((each, float(wrong.mean()), cost, wrong))
     return ChosenBoxes(everything, tuple(tried), judged != training.commonest, words)

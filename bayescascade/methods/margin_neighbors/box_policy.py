@@ -1,4 +1,4 @@
-"""A policy of boxes as users have it: printed and drawn as a tree, in SQL, and for new rows."""
+"""A policy of boxes for new rows, which is printed and drawn as a tree, and written as SQL."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MOST_QUESTIONS = 6
-_NO_ROW = 1e-9  # what a leaf weighs that no row comes to
+_NO_ROW = 1e-9  # weight of a leaf without rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ class BoxPolicy(Printed):
     ) -> Self:
         """Return a policy with predictions at its leaves, by class shares or by scores."""
         counts = []
-        above: dict[int, int] = {}  # from boxes to those of their parents
+        above: dict[int, int] = {}  # from boxes to the boxes of their parents
         for box, feature, _ in table.walk(policy):
             if feature != LEAF:
                 stride = int(table.strides[feature])
@@ -227,7 +227,7 @@ class BoxPolicy(Printed):
 
     @cached_property
     def _counts(self) -> Floats:
-        """What comes to each node, (n_nodes, n_classes)."""
+        """Weights of the classes at each node, (n_nodes, n_classes)."""
         nodes = self.policy.nodes
         counts = np.zeros((len(nodes), self.leaf_counts.shape[1]))
         counts[np.array(nodes) == LEAF] = self.leaf_counts
@@ -306,7 +306,7 @@ _Split = tuple[int, float, bool, Floats]
 
 
 def _check_nodes(nodes: Sequence[Any], n_bins: Sequence[int]) -> None:
-    """Raise ModelFileError if nodes are no tree in preorder that asks once for a feature."""
+    """Raise ModelFileError unless nodes are a tree in preorder that asks for a feature once."""
     pending: list[frozenset[int]] = [frozenset()]
     for node in nodes:
         if not pending or type(node) is not int or not LEAF <= node < len(n_bins):

@@ -1,19 +1,19 @@
-r"""Policies over boxes: neighbors are the rows that agree on the bins of what is measured.
+r"""Policies over boxes: neighbors are the rows in the same bins of all measured features.
 
-A policy is then a finite tree: at a box it stops, and names a class, or measures a feature and goes
-on in the boxes inside. Its objective, with n rows of weights that sum to W, is
+Then a policy is a finite tree: at a box it stops and predicts a class, or it measures a feature and
+goes on in the boxes inside. Its objective, with n rows of weights that sum to W, is
 
     error rate + tradeoff * mean cost,      policy(box) = leaf errors, or
                                             tradeoff * cost * rows + sum over bins of policy(inside)
 
-in rows, times W. Rows inside different bins share nothing, so the least objective of a box is the
+in rows, times W. Rows in different bins are independent, so the least objective of a box is the
 minimum over its features of the sum of the least ones inside: dynamic programming is exact. With
-sums of ``exp(-objective / temperature)`` in place of minima, the same recursion sums over all
-policies, and so draws from their Gibbs posterior. Every number is a sum of at most
-``d * (bins + items + 2)`` terms >= 0, so that rounding is at most as many times 2^-53 of it.
+sums of ``exp(-objective / temperature)`` instead of minima, the same recursion sums over all
+policies, which gives draws from their Gibbs posterior. Every number is a sum of at most ``d * (bins
++ items + 2)`` terms >= 0, so its relative rounding error is at most this number times 2^-53.
 
-The thesis defines the neighborhood so in its example (448-455); it has no policy but the greedy
-one, which asks for argmax p_i - tradeoff * cost as long as that exceeds p.
+The thesis has this neighborhood in its example (448-455). It has only the greedy policy, which asks
+for argmax p_i - tradeoff * cost as long as that exceeds p.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,24 +36,24 @@ from bayescascade.methods.margin_neighbors.kernels.boxes import sum_boxes
 _LARGEST = float(np.finfo(np.float32).max)
 
 LEAF = -1
-"""What stands in the place of a feature at a leaf."""
+"""A leaf has this instead of a feature."""
 
 MOST_BOXES = 4_000_000
-"""Boxes at most, with those that no row is in."""
+"""Maximum number of boxes, including those without rows."""
 
 
 class Comparison(NamedTuple):
-    """A step of a chain: a cell is at most a threshold, or not, and one side is a bin."""
+    """A step of a chain: a cell is at most a threshold or above, and one side is a bin."""
 
     column: int
     threshold: float
-    is_left: bool  # whether the bin is the side of cells at most the threshold
-    missing_left: bool  # whether NaN is there
+    is_left: bool  # whether the bin has the cells at most the threshold
+    missing_left: bool  # whether NaN is on the left
 
 
 @dataclass(frozen=True, slots=True)
 class FeatureBins:
-    """Bins of a feature, by the first comparison that holds: quantiles, a level, a missing cell."""
+    """Bins of a feature, by the first true comparison: quantiles, a level, a missing cell."""
 
     chain: tuple[Comparison, ...]
 
@@ -64,7 +64,7 @@ class FeatureBins:
 
     @classmethod
     def of(cls, cells: NDArray[np.float32], weights: Floats, first: int, n_bins: int) -> Self:
-        """Return the bins of columns (n, width) of the matrix, from `first` on."""
+        """Return the bins of columns (n, width) of the matrix, which begin at `first`."""
         is_missing = np.isnan(cells[:, 0])
         known, sizes = cells[~is_missing].astype(np.float64), weights[~is_missing]
         steps: list[tuple[int, float, bool]] = []
@@ -96,7 +96,7 @@ class FeatureBins:
         return found
 
     def words(self, encoder: MatrixEncoder, last_column: int) -> list[str]:
-        """Return what each bin is, such as "age is above 30 and age is at most 50"."""
+        """Return each bin in words, such as "age is above 30 and age is at most 50"."""
         told, below = [], ""
         for step in self.chain:
             own = split_words(encoder, step.column, step.threshold, step.is_left)
@@ -109,7 +109,7 @@ class FeatureBins:
 
     @classmethod
     def from_record(cls, record: Sequence[Any], columns: Sequence[int]) -> Self:
-        """Return the chain of a saved file; ModelFileError if it is not about the columns."""
+        """Rebuild a chain from a record; ModelFileError if it does not fit the columns."""
         chain = tuple(
             Comparison(int(column), float(threshold), bool(left), bool(missing))
             for column, threshold, left, missing in record
@@ -122,7 +122,7 @@ class FeatureBins:
 def bins_of(
     rows: NDArray[np.float32], weights: Floats, source: Integers, n_bins: int
 ) -> tuple[FeatureBins, ...]:
-    """Return the bins of each feature of rows (n, p), whose columns are of features `source`."""
+    """Return the bins of each feature of rows (n, p); `source` has the features of columns."""
     groups = columns_of(source)
     return tuple(FeatureBins.of(rows[:, each], weights, each[0], n_bins) for each in groups)
 
@@ -139,7 +139,7 @@ def codes_of(bins: Sequence[FeatureBins], rows: NDArray[np.float32], source: Int
 
 
 def _cuts(values: Floats, weights: Floats, n_bins: int) -> list[float]:
-    """Return at most n_bins - 1 cuts between values, each bin of about the same weight."""
+    """Return at most n_bins - 1 cuts between values, for bins of about the same weight."""
     lowest, highest = float(values.min()), float(values.max())
     if lowest == highest:
         return []
@@ -158,7 +158,7 @@ class Policy:
 
 
 class Solved:
-    """What the recursion says of every box, for a tradeoff and a temperature; see `sum_boxes`."""
+    """The recursion's results for all boxes, for a tradeoff and a temperature; see `sum_boxes`."""
 
     def __init__(self, table: "BoxTable", tradeoff: float, temperature: float) -> None:
         n, items = table.weights.size, table.items
@@ -238,7 +238,7 @@ class BoxTable:
     def errors(self) -> Floats:
         """Weight of the misclassified rows in each box."""
         wrong = self.weights - self.counts[np.arange(self.labels.size), self.labels]
-        return np.maximum(wrong, 0.0)  # of weights that are not whole, rounding may say less
+        return np.maximum(wrong, 0.0)  # rounding of weights may give less
 
     def bins(self, feature: int) -> range:
         """Return the digits of a measured feature."""
@@ -255,7 +255,7 @@ class BoxTable:
         return sum(cost for item, cost in self._incurred[feature].items() if item not in paid)
 
     def walk(self, policy: Policy) -> Iterator[tuple[int, int, float]]:
-        """Yield box, feature and its price at each node, in preorder; ValueError if no policy."""
+        """Yield box, feature and price at each node, in preorder; ValueError if it is no policy."""
         weights, sizes, strides = self.weights, self.sizes.tolist(), self.strides.tolist()
         pending: list[tuple[int, frozenset[int], frozenset[int]]] = [(0, frozenset(), frozenset())]
         for feature in policy.nodes:
@@ -279,7 +279,7 @@ class BoxTable:
 
     @cached_property
     def _incurred(self) -> list[dict[int, float]]:
-        """What each feature costs, by item."""
+        """Costs of each feature, by item."""
         items = self.items
         return [
             {item: float(items.costs[item]) for item in items.of_column(j).tolist()}
@@ -314,7 +314,7 @@ def _strides(sizes: Sequence[int]) -> Integers:
 
 
 def _by_scores(sizes: Sequence[int], offset: Floats, parts: Sequence[Floats]) -> Integers:
-    """Return the class of each box by the sum of what its bins add; of equals the first."""
+    """Return the class of each box by the sum of its bins' terms, the first among ties."""
     total = np.broadcast_to(offset, (*sizes, offset.size)).copy()
     for axis, part in enumerate(parts):
         added = np.concatenate([np.zeros((1, offset.size)), part])

@@ -1,4 +1,4 @@
-"""Features asked for row by row, as the margins of its neighbors say; `rule` has the formulas."""
+"""Features acquired row by row, by the margins of neighbors; `rule` has the formulas."""
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
@@ -156,7 +156,7 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
         return _Trial(found, training, watch)
 
     def _boxes(self, training: TrainingRows) -> ChosenBoxes:
-        """Return the policies of boxes that are asked for, as the rows that judge found them."""
+        """Return the policies of boxes, judged on the judging rows."""
         estimator = None
         if self.predict_by == "margin":
             stumps = default_classifier(0, training.n_classes)
@@ -168,7 +168,7 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
         return choose(fit, training, tradeoff, self.random_state)
 
     def _check_parameters(self) -> None:
-        """Raise ParameterError if a parameter is out of its range, or of no effect."""
+        """Raise ParameterError if a parameter is out of its range, or has no effect."""
         self.declares.check(self)
         for name, stop in (("threshold", "threshold"), ("max_features", "number")):
             if getattr(self, name) is not None and self.stop != stop:
@@ -188,7 +188,7 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
         return self.neighborhood == "boxes"
 
     @property
-    def cells(self) -> CellPolicy:  # type: ignore[override] # of boxes, those of forests
+    def cells(self) -> CellPolicy:  # type: ignore[override] # for boxes, those of forests
         """Which cells are accepted; see `CellPolicy`."""
         return CELLS if self._has_boxes else _LEVELS
 
@@ -205,7 +205,7 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
         return model
 
     def _become_rule(self, found: ChosenNearest, budget: float | None) -> None:
-        """Become the rule that is best within a budget, or that reads nothing."""
+        """Take the best rule within a budget, or one that reads nothing."""
         best, is_within_budget = found.within(budget)
         self._asks, self.certificate_, self.posterior_ = found.policy(best), None, None
         training, watch = self._trial.training, self._trial.watch
@@ -215,13 +215,13 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
             self._measure(others[some(len(others), generator)], watch)
         else:
             self._measure_used(found.used(best), watch)
-        if self._reads_nothing:  # where a sum of nothing need not name the commonest class
+        if self._reads_nothing:  # the sum of no terms need not predict the commonest class
             self._cut_down()
         elif is_within_budget and budget is not None:
             self._settle(found.choice(best))
 
     def _become_policy(self, found: ChosenBoxes, budget: float | None) -> None:
-        """Become the exact policy of the tradeoff that is best within a budget, or of nothing."""
+        """Take the exact policy of the best tradeoff within a budget, or one without features."""
         training, best = self._trial.training, found.within(budget)
         posterior = found.rows.posterior(found.tried[-1][0] if best is None else best[0])
         how = Search("exact", None, 4, 1, self._seed, None, False, None)
@@ -369,7 +369,7 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
 
 
 class _Trial(NamedTuple):
-    """What `fit` tried, and the rows."""
+    """Candidates of `fit`, and the rows."""
 
     found: ChosenNearest | ChosenBoxes
     training: TrainingRows

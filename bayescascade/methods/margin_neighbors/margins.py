@@ -1,11 +1,11 @@
-"""Classifiers that add up over columns, as numbers: how much each column adds to each score.
+"""Classifiers that are sums over columns: the contribution of each column to each score.
 
-A score is ``offset + sum over columns of weight * z + sum of jumps at cuts below z``, z being the
-standardized cell: linear classifiers have weights, boosted stumps have jumps. Thesis 2.2 calls the
-sum over the measured columns the decision (2.1). What a column adds is centered on the training
-rows, so that a column that is not measured counts as its mean there (a column at 0, as printed, of
-linear classifiers of standardized columns; of stumps it is what the printed rule lacks), and the
-offset is kept (Nan's example needs it).
+A score is ``offset + sum over columns of weight * z + sum of jumps at cuts below z``, where z is
+the standardized cell: linear classifiers have weights, boosted stumps have jumps. Thesis 2.2 calls
+the sum over the measured columns the decision (2.1). The contribution of a column is centered on
+the training rows, so a column that is not measured counts with its mean there (for linear
+classifiers of standardized columns, this is a column at 0, as printed; the printed rule lacks it
+for stumps). The offset is kept (Nan's example needs it).
 """
 
 from collections.abc import Mapping
@@ -24,19 +24,19 @@ from bayescascade.base.threads import single_threaded
 from bayescascade.data.splitting import split_by_class
 
 N_FOLDS = 5
-_LEAST_LEAD = 1e-6  # of the class that is named over the next
-_MOST_OFF = 1e-6  # of a score: what sums and the classifier may differ by
+_LEAST_LEAD = 1e-6  # lead of the predicted class over the next one
+_MOST_OFF = 1e-6  # maximum relative difference of a score between sums and the classifier
 
 
 class Standardized(NamedTuple):
-    """What is subtracted from each column, (p,), and what it is divided by, 1 if it is constant."""
+    """Center and scale of each column, (p,); the scale is 1 if the column is constant."""
 
     center: Floats
     scale: Floats
 
     @classmethod
     def of(cls, rows: NDArray[Any], weights: Floats) -> Self:
-        """Return weighted means and deviations of columns (n, p), where they are not missing."""
+        """Return weighted means and deviations of columns (n, p), without missing cells."""
         cells = rows.astype(np.float64)
         sizes = np.where(np.isnan(cells), 0.0, weights[:, np.newaxis])
         totals = np.maximum(sizes.sum(axis=0), np.finfo(float).tiny)
@@ -54,8 +54,8 @@ class Standardized(NamedTuple):
 class Additive:
     """Scores of classes that add up over p columns; c scores, one for two classes.
 
-    offset (c,); weights (p, c); columns (s,) int64, ascending, cuts (s,) and jumps (s, c): what a
-    cell above the cut adds; means (p, c): what is taken off each column, so that it is centered.
+    offset (c,); weights (p, c); columns (s,) int64, ascending, cuts (s,) and jumps (s, c), for
+    cells above the cut; means (p, c): subtracted from the contribution of each column to center it.
     """
 
     offset: Floats
@@ -67,7 +67,7 @@ class Additive:
 
     @classmethod
     def of(cls, fitted: Any, cells: Floats, sizes: Floats) -> Self:
-        """Return what a fitted classifier is, weighted, centered on standardized cells (n, p)."""
+        """Return a fitted classifier as a sum, centered on weighted standardized cells (n, p)."""
         scores = _scores(fitted, cells)
         found = _extracted(fitted, cells.shape[1], scores.shape[1])
         if found is None:
@@ -82,10 +82,10 @@ class Additive:
         return replace(added, offset=offset + means.sum(axis=0), means=means)
 
     def of_cells(self, cells: Floats) -> Floats:
-        """Return what each column adds, (n, p, c), of standardized cells (n, p); 0 where NaN."""
+        """Return contributions of columns, (n, p, c), for standardized cells (n, p); 0 for NaN."""
         added: Floats = cells[:, :, np.newaxis] * self.weights
         starts = np.searchsorted(self.columns, np.arange(cells.shape[1] + 1))
-        single = cells.astype(np.float32)  # as scikit-learn's trees compare
+        single = cells.astype(np.float32)  # as in scikit-learn's trees
         for column in np.unique(self.columns):
             part = slice(starts[column], starts[column + 1])
             sums = np.concatenate([np.zeros((1, self.offset.size)), self.jumps[part].cumsum(0)])
@@ -96,7 +96,7 @@ class Additive:
         return added
 
     def of_features(self, cells: Floats, starts: Integers) -> Floats:
-        """Return what each feature adds, (n, d, c), whose columns begin at starts (d + 1,)."""
+        """Return contributions of features, (n, d, c), whose columns begin at starts (d + 1,)."""
         return np.ascontiguousarray(np.add.reduceat(self.of_cells(cells), starts[:-1], axis=1))
 
     def to_record(self) -> dict[str, Any]:
@@ -105,7 +105,7 @@ class Additive:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], n_columns: int, n_scores: int) -> Self:
-        """Return what `to_record` returned; ModelFileError if it is no such sum."""
+        """Rebuild a sum from `to_record`; ModelFileError if the record is malformed."""
         columns = read_array(record, "columns", (None,), np.int64, least=0, most=n_columns - 1)
         shapes = {
             "offset": (n_scores,), "weights": (n_columns, n_scores), "cuts": columns.shape,
@@ -119,7 +119,7 @@ class Additive:
 
 
 def default_classifier(seed: Any, n_classes: int) -> GradientBoostingClassifier:
-    """Return 300 boosted stumps, of several classes fewer rounds, where none is given."""
+    """Return the default classifier: 300 boosted stumps, or fewer rounds for several classes."""
     return GradientBoostingClassifier(
         max_depth=1, n_estimators=max(60, 600 // n_classes), learning_rate=0.3, subsample=0.5,
         random_state=seed,
@@ -138,7 +138,7 @@ def fit_additive(estimator: Any, cells: Floats, labels: Integers, sizes: Floats)
 def out_of_fold(
     estimator: Any, full: Additive, cells: Floats, labels: Integers, sizes: Floats, starts: Integers
 ) -> Floats:
-    """Return what features add to scores, (n, d, c), fitted without the row's fold."""
+    """Return out-of-fold contributions of features to scores, (n, d, c)."""
     parts = full.of_features(cells, starts)
     folds = split_by_class(labels, [1.0 / N_FOLDS] * N_FOLDS, np.random.default_rng(0))
     n_classes = np.unique(labels).size
@@ -151,7 +151,7 @@ def out_of_fold(
 
 
 def probabilities_of(scores: Floats) -> Floats:
-    """Return a probability of each class, (..., n_classes), by scores (..., c)."""
+    """Return the probability of each class, (..., n_classes), from scores (..., c)."""
     if scores.shape[-1] == 1:
         likely = 0.5 * (1.0 + np.tanh(0.5 * scores[..., 0]))
         return np.stack([1.0 - likely, likely], axis=-1)
@@ -161,9 +161,10 @@ def probabilities_of(scores: Floats) -> Floats:
 
 
 def hedged(scores: Floats, accuracy: Floats) -> Floats:
-    """Return probabilities (n, n_classes) by scores: the class named is right with `accuracy` (n,).
+    """Return probabilities (n, n_classes), with `accuracy` (n,) for the class of largest score.
 
-    Others share what is left as scores say: sums of a few columns are far too sure of themselves.
+    The other classes share the rest by their scores, because sums of few columns give extreme
+    probabilities.
     """
     shares = probabilities_of(scores)
     rows = np.arange(len(shares))
@@ -189,7 +190,7 @@ def _scores(fitted: Any, cells: Floats) -> Floats:
 
 
 def _extracted(fitted: Any, p: int, c: int) -> tuple[Floats, Integers, Floats, Floats] | None:
-    """Return weights, columns, cuts and jumps of a classifier of a kind that we know."""
+    """Return weights, columns, cuts and jumps of a classifier of a known kind."""
     none = np.zeros(0, np.int64), np.zeros(0), np.zeros((0, c))
     if hasattr(fitted, "coef_"):
         coefficients = np.asarray(fitted.coef_, np.float64)

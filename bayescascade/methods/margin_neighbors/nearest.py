@@ -1,4 +1,4 @@
-"""The nearest neighbor policy as users have it: what it asks and answers, prints and saves."""
+"""The nearest neighbor policy for new rows: features, predictions, page and file."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from bayescascade.methods.margin_neighbors.rule import Neighborhoods, Rule
 from bayescascade.report.numbers import share_text
 from bayescascade.report.page import Numbers, Page, PrintedTable
 
-_BLOCK = 2048  # rows whose routes are kept at the same time
+_BLOCK = 2048  # rows whose routes are in memory at the same time
 _OWN = ("rows", "weights", "parts")
 _MOST_LINES = 12
 
@@ -33,7 +33,7 @@ _HOW_TO_READ = (
     ("estimated", "the share of their neighbors that the measured features classify rightly"),
     ("actual", "the share of the rows that the measured features classify rightly"),
 )
-"""Terms of the page, or nothing, and what they mean."""
+"""Terms of the page, or "", and their meanings."""
 
 
 class Ends(NamedTuple):
@@ -48,8 +48,8 @@ class Ends(NamedTuple):
 class NearestPolicy:
     """A rule among training rows.
 
-    steps (3, d + 1): see `MarginNeighborsClassifier.steps_`; offsets (d + 1,): of estimates, by
-    the number of features measured, see `Followed.offsets`.
+    steps (3, d + 1): see `MarginNeighborsClassifier.steps_`; offsets (d + 1,): of estimates, for
+    each number of measured features, see `Followed.offsets`.
     """
 
     around: Neighborhoods
@@ -59,7 +59,7 @@ class NearestPolicy:
 
     @property
     def of_nothing(self) -> "NearestPolicy":
-        """The policy that asks for nothing."""
+        """The policy that acquires nothing."""
         steps = self.steps.copy()
         steps[0, 1:] = 0.0
         return NearestPolicy(self.around, self.rule.of_nothing, steps, self.offsets)
@@ -72,11 +72,11 @@ class NearestPolicy:
         return self.around.start.votes
 
     def walk(self, encoder: MatrixEncoder) -> Callable[[], Walk]:
-        """Return what makes a row of which nothing is known."""
+        """Return a function that starts a row without known features."""
         return partial(NeighborWalk, self.around, self.rule, encoder, self.offsets)
 
     def ends(self, rows: Floats) -> Ends:
-        """Return where rows (m, p) of the matrix end."""
+        """Return the ends of rows (m, p) of the matrix."""
         parts = [
             self._ends(rows[first : first + _BLOCK])
             for first in range(0, max(len(rows), 1), _BLOCK)
@@ -95,15 +95,15 @@ class NearestPolicy:
         return Ends(used, hedged(found.scores[at], accuracy), accuracy)
 
     def used(self, rows: Floats) -> Flags:
-        """Return which features rows are asked for, (m, d) bool."""
+        """Return the features that rows acquire, (m, d) bool."""
         return self.ends(rows).used
 
     def probabilities(self, rows: Floats) -> Floats:
-        """Return what is predicted, (m, n_classes)."""
+        """Return class probabilities, (m, n_classes)."""
         return self.ends(rows).probabilities
 
     def reasons(self, rows: Floats, encoder: MatrixEncoder) -> list[str]:
-        """Return what each row is asked for, and how right that is."""
+        """Return in words the features of each row, and its estimated accuracy."""
         ends, names = self.ends(rows), np.array(encoder.names, object)
         return [
             f"acquires {', '.join(names[used]) or 'nothing'}; "
@@ -117,11 +117,11 @@ class NearestPolicy:
 
     @property
     def size_text(self) -> str:
-        """How large it is, in words."""
+        """The size in words."""
         return f"{self.rule.n_neighbors} neighbors"
 
     def facts(self) -> list[list[str]]:
-        """Return what was chosen, and what is held, in pieces of lines."""
+        """Return the choices and the contents, as pieces of lines."""
         rule = self.rule
         by = (
             "the neighbors' labels"
@@ -136,7 +136,7 @@ class NearestPolicy:
         return [told, [margins, "a heuristic: nothing is proved", n_rows]]
 
     def page(self) -> Page:
-        """Return how far rows go, and how right they are."""
+        """Return a table of the steps of rows and their accuracies."""
         return (_step_table(self.steps),)
 
     # -- files -------------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ class NearestPolicy:
         cls, record: Mapping[str, Any], encoder: MatrixEncoder, items: CostItems, n_classes: int,
         *, is_rest_near: bool, has_ties: bool,
     ) -> Self:  # fmt: skip
-        """Return what `to_record` returned; ModelFileError if its parts do not fit together."""
+        """Rebuild a policy from `to_record`; ModelFileError if its parts do not fit together."""
         rule = Rule.from_record(record["rule"])
         steps = read_array(record, "steps", (3, items.n_columns + 1), least=0, most=1)
         offsets = read_array(record, "offsets", (items.n_columns + 1,))
@@ -169,7 +169,7 @@ class NearestPolicy:
 
 
 def _step_table(steps: Floats) -> PrintedTable:
-    """Return a line for each number of features, of many for some."""
+    """Return a line for each number of features, or for some of many."""
     n_steps = steps.shape[1]
     shown = np.arange(n_steps)
     if n_steps > _MOST_LINES:
@@ -198,7 +198,7 @@ def _rows_from_record(
     is_rest_near: bool,
     has_ties: bool,
 ) -> Neighborhoods:
-    """Return what `rows_record` returned; ModelFileError if its parts do not fit together."""
+    """Rebuild rows from `_rows_record`; ModelFileError if its parts do not fit together."""
     labels = read_array(record, "labels", (None,), np.int64)
     n, p, d, c = len(labels), source.size, items.n_columns, 1 if n_classes == 2 else n_classes
     shapes = {
@@ -225,9 +225,9 @@ def _rows_from_record(
 
 
 class NeighborWalk:
-    """A row on its way, see `costs.acquisition`; each value leads it the whole way again.
+    """A row on its way, see `costs.acquisition`; each new value repeats the whole way.
 
-    So no figure depends on the order in which values came.
+    So results do not depend on the order of values.
     """
 
     def __init__(
@@ -244,7 +244,7 @@ class NeighborWalk:
         self._route = self._followed(None)
 
     def _followed(self, max_cost: float | None) -> Routes:
-        """Return the way so far, and what comes next within a total cost."""
+        """Return the way so far, and the next feature within a total cost."""
         stop = self._rule.limits
         stop = stop._replace(most_features=min(stop.most_features, self._n_taken))
         if max_cost is not None:
@@ -252,7 +252,7 @@ class NeighborWalk:
         return self._around.routes(self._cells, self._rule, stop, first=self._order)
 
     def _next(self, route: Routes) -> int | None:
-        """Return the feature that a way asks for next, None where it stops."""
+        """Return the next feature of a way, None if it stops."""
         stop, step, following = self._rule.limits, self._n_taken, int(route.following[0])
         is_over = (
             following < 0
@@ -264,17 +264,17 @@ class NeighborWalk:
 
     @property
     def waiting(self) -> dict[int, int]:
-        """The feature that is asked for next; 1 for it."""
+        """The next feature, with the value 1."""
         column = self._next(self._route)
         return {} if column is None else {column: 1}
 
     def choose(self, max_cost: float | None) -> int | None:
-        """Return the feature to acquire next, of those that fit."""
+        """Return the next feature among those that fit."""
         return self._next(self._route if max_cost is None else self._followed(max_cost))
 
     @property
     def probabilities(self) -> Floats:
-        """What is predicted by what is known."""
+        """The probabilities given the known features."""
         told: Floats = self._route.votes[0, self._n_taken]
         if self._rule.predict_by == "margin":
             scores = self._route.scores[:, self._n_taken]
@@ -283,12 +283,12 @@ class NeighborWalk:
 
     @property
     def accuracy(self) -> float:
-        """How probably what is known is right, as the neighbors that are say."""
+        """The estimated accuracy with the known features."""
         return self._calibrated(self._route.accuracy[0, self._n_taken])
 
     @property
     def promised(self) -> float:
-        """The same with the last feature, before it was known."""
+        """The expected accuracy with the last feature, before it was known."""
         return self._calibrated(self._route.promised[0, self._n_taken - 1])
 
     def _calibrated(self, share: float) -> float:
@@ -297,14 +297,14 @@ class NeighborWalk:
 
     @property
     def reason(self) -> str:
-        """Why it stops."""
+        """Why the row stops."""
         if self.waiting:
             return ""
         is_all = self._n_taken == self._order.shape[1]
         return "all features are known" if is_all else self._rule.stop_text
 
     def learn(self, column: int, value: object) -> None:
-        """Take the value of a feature; NaN where it could not be measured."""
+        """Set the value of a feature; NaN if it could not be measured."""
         part = self._encoder.read_cell(column, value)
         self._cells[0, self._encoder.source == column] = part
         self._order[0, self._n_taken] = column

@@ -1,8 +1,8 @@
-"""Rules for rows: the classifier that adds up, and the rule that rows which judge choose.
+"""Fitting rules for rows: the additive classifier, and the rule, which judging rows choose.
 
-The order of a row's features depends on the neighbors' margins, on how many neighbors there are and
-on the tradeoff, not on when it stops. So the ways of the rows that judge are followed to their ends
-once for each of these, and every stop rule and prediction is read off them: a whole path of budgets
+The order of a row's features depends on the neighbors' margins, on the number of neighbors and on
+the tradeoff, not on the stop rule. So the ways of the judging rows are followed to their ends once
+for each of these, and give the results of all stop rules and predictions: a whole path of budgets
 costs one fit.
 """
 
@@ -31,23 +31,23 @@ from bayescascade.methods.margin_neighbors.margins import (
 from bayescascade.methods.margin_neighbors.nearest import NearestPolicy
 from bayescascade.methods.margin_neighbors.rule import NEVER, Neighborhoods, Rule
 
-_N_VALUES = 40  # of accuracy or gain, at which rows may stop
-_N_HALVINGS = 50  # of the interval in which an offset is sought
+_N_VALUES = 40  # values of accuracy or gain for stop rules
+_N_HALVINGS = 50  # halvings of the interval of an offset
 _MOST_OFFSET = 20.0  # nats
 
 MOST_JUDGES = 2000
-"""Rows that judge at most: a further one takes a way through all training rows."""
+"""Maximum number of judging rows: each takes a way through all training rows."""
 
 _NEIGHBORS = (8, 25, 75)
 _GAINS = (0.0, 0.01, 0.05)
-"""Tradeoffs that are tried, by what a feature of mean cost must add to the accuracy."""
+"""Tradeoffs to try, as the accuracy that a feature of mean cost must add."""
 
 
 class Judges(NamedTuple):
-    """Rows that judge, (m, p) of the matrix, and what their features add.
+    """Judging rows, (m, p) of the matrix, and the contributions of their features.
 
-    own (m,): which training rows they are, -1 of others; n_settling: how many of them, the first,
-    decide whether anything is bought, and are what costs are reported of.
+    own (m,): indices of training rows, -1 for others; n_settling: the first n_settling rows decide
+    whether anything is bought, and give the reported costs.
     """
 
     rows: Floats
@@ -59,7 +59,7 @@ class Judges(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What is chosen among: single ones where they are given."""
+    """The choices to try: a single one if it is given."""
 
     n_neighbors: Sequence[int]
     tradeoffs: Sequence[float]
@@ -69,18 +69,18 @@ class Asked(NamedTuple):
 
 
 class Followed(NamedTuple):
-    """Ways of the rows that judge to their ends, by the rule's margins, neighbors and tradeoff."""
+    """Ways of the judging rows to their ends, with the rule's margins, neighbors and tradeoff."""
 
     rule: Rule
-    accuracy: Floats  # (m, d + 1), as all below
+    accuracy: Floats  # (m, d + 1), as the next ones
     gains: Floats
     costs: Floats
     order: Integers  # (m, d)
-    wrong: dict[str, Flags]  # by what predicts
+    wrong: dict[str, Flags]  # by prediction
 
     @classmethod
     def of(cls, rule: Rule, routes: Routes, labels: Integers) -> "Followed":
-        """Return ways that were followed to their ends."""
+        """Return the ways of routes that were followed to their ends."""
         by_margin = probabilities_of(routes.scores).argmax(axis=2)
         wrong = {
             "margin": by_margin != labels[:, np.newaxis],
@@ -99,12 +99,12 @@ class Followed(NamedTuple):
         return ends
 
     def at_ends(self, rule: Rule) -> tuple[Floats, Flags]:
-        """Return what each row pays by a rule, and whether it is wrong, (m,) each."""
+        """Return the cost and error of each row under a rule, (m,) each."""
         at = np.arange(len(self.accuracy)), self.ends(rule.stop, rule.value)
         return self.costs[at], self.wrong[rule.predict_by][at]
 
     def used(self, rule: Rule) -> Flags:
-        """Return the features that each row measures by a rule, (m, d)."""
+        """Return the features that each row measures under a rule, (m, d)."""
         used = np.zeros(self.order.shape, np.bool_)
         ends = self.ends(rule.stop, rule.value)
         row, step = np.nonzero(np.arange(self.order.shape[1]) < ends[:, np.newaxis])
@@ -112,13 +112,13 @@ class Followed(NamedTuple):
         return used
 
     def by_step(self, rule: Rule) -> Floats:
-        """Return by step the share of rows that go so far, accuracy estimated, and actual."""
+        """Return the share of rows that reach each step, and estimated and actual accuracy."""
         ends = self.ends(rule.stop, rule.value)
         going = (ends[:, np.newaxis] >= np.arange(self.accuracy.shape[1])).mean(axis=0)
         return np.stack([going, self.accuracy.mean(axis=0), 1 - self.wrong["margin"].mean(axis=0)])
 
     def offsets(self) -> Floats:
-        """Return shifts (d + 1,) of log odds by which means of estimates are right; finite."""
+        """Return finite shifts (d + 1,) of log odds that make the means of estimates right."""
         n_rows = len(self.accuracy)
         right = ((~self.wrong["margin"]).sum(axis=0) + 0.5) / (n_rows + 1.0)
         low = np.full(right.shape, -_MOST_OFFSET)
@@ -130,7 +130,7 @@ class Followed(NamedTuple):
         return (low + high) / 2
 
     def values(self, stop: str) -> list[float]:
-        """Return where rows may stop, by one kind of rule."""
+        """Return the values to try for one kind of stop rule."""
         last = self.accuracy.shape[1] - 1
         if stop == "number":
             return [float(number) for number in range(last + 1)]
@@ -143,7 +143,7 @@ class Followed(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """A rule, its errors and costs on the rows that judge, and their ways."""
+    """A rule, its error and cost on the judging rows, and their ways."""
 
     rule: Rule
     error: float
@@ -154,7 +154,7 @@ class Judged(NamedTuple):
 def follow_all(
     around: Mapping[str, Neighborhoods], asked: Asked, judges: Judges
 ) -> Iterator[Followed]:
-    """Yield the ways of the rows that judge, by the margins, numbers and tradeoffs asked for."""
+    """Yield the ways of the judging rows for all margins, numbers of neighbors and tradeoffs."""
     for n_neighbors in asked.n_neighbors:
         for tradeoff in asked.tradeoffs:
             for margins, each in around.items():
@@ -164,9 +164,9 @@ def follow_all(
 
 
 def judge(followed: Sequence[Followed], asked: Asked, n_settling: int) -> Iterator[Judged]:
-    """Yield every rule that is asked for, with what the rows that judge say of it.
+    """Yield every rule to try, judged on the judging rows.
 
-    Its cost is that of all of them, or of the first `n_settling` if that is more.
+    Its cost is the mean over all of them, or over the first `n_settling` if that is more.
     """
     for ways in followed:
         for stop in asked.stops:
@@ -179,14 +179,14 @@ def judge(followed: Sequence[Followed], asked: Asked, n_settling: int) -> Iterat
 
 
 def best_within(judged: Sequence[Judged], budget: float | None) -> Judged | None:
-    """Return the rule that errs least within a budget, of equals the cheapest; None if none is."""
+    """Return the rule of least error within a budget, the cheapest among ties; None if none is."""
     within = [one for one in judged if budget is None or is_within(one.cost, budget)]
     return min(within, key=lambda one: (one.error, one.cost), default=None)
 
 
 @dataclass(frozen=True, eq=False)
 class NearestFit:
-    """What is asked for; see `MarginNeighborsParameters`."""
+    """Parameters of a fit; see `MarginNeighborsParameters`."""
 
     items: CostItems
     source: Integers  # the feature of each column of the matrix
@@ -194,7 +194,7 @@ class NearestFit:
     n_neighbors: int | None
     tradeoff: float | None
     stop: str
-    value: float | None  # of a stop rule that is given
+    value: float | None  # value of a given stop rule
     predict_by: str
     margins: str
     rest: str
@@ -203,7 +203,7 @@ class NearestFit:
     def learn(
         self, training: TrainingRows, generator: np.random.Generator, watch: Watch
     ) -> "ChosenNearest":
-        """Return the rules that are asked for, as rows that judge found them."""
+        """Return the rules to choose from, judged on the judging rows."""
         kept = training.weights > 0
         rows, labels, sizes = training.rows[kept], training.labels[kept], training.weights[kept]
         asked = self._asked(float(sizes.sum()))
@@ -250,7 +250,7 @@ class NearestFit:
         return ChosenNearest(around, tried, judges, training)
 
     def _asked(self, weight: float) -> Asked:
-        """Return what is chosen among."""
+        """Return the choices to try."""
         if self.n_neighbors is not None and self.n_neighbors > weight:
             raise ParameterError(
                 f"n_neighbors must be at most {weight:,.12g}, the weight of the rows, "
@@ -274,7 +274,7 @@ class NearestFit:
 
 
 class ChosenNearest(NamedTuple):
-    """The rules that were tried, and the rows that judge."""
+    """The rules that were tried, and the judging rows."""
 
     around: Mapping[str, Neighborhoods]
     tried: tuple[Judged, ...]
@@ -282,7 +282,7 @@ class ChosenNearest(NamedTuple):
     training: TrainingRows
 
     def within(self, budget: float | None) -> tuple[Judged, bool]:
-        """Return the rule that errs least within a budget, or that reads nothing, and which."""
+        """Return the rule of least error within a budget and True, or one without features."""
         best = best_within(self.tried, budget)
         if best is not None:
             return best, True
@@ -290,17 +290,17 @@ class ChosenNearest(NamedTuple):
         return first._replace(rule=first.rule.of_nothing), False
 
     def policy(self, judged: Judged) -> NearestPolicy:
-        """Return a rule as users have it."""
+        """Return the policy of a rule."""
         rule, ways = judged.rule, judged.ways
         around = self.around[rule.margins]
         return NearestPolicy(around, rule, ways.by_step(rule), ways.offsets())
 
     def used(self, judged: Judged) -> Flags:
-        """Return the features that the rows which settle measure by a rule, (m, d)."""
+        """Return the features that the settling rows measure under a rule, (m, d)."""
         return judged.ways.used(judged.rule)[: self.judges.n_settling]
 
     def choice(self, judged: Judged) -> Choice:
-        """Return what decided between a rule and buying nothing."""
+        """Return the choice between a rule and buying nothing."""
         judges, n_settling = self.judges, self.judges.n_settling
         wrong = judged.ways.at_ends(judged.rule)[1][:n_settling]
         nothing = judges.labels[:n_settling] != self.training.commonest
@@ -308,7 +308,7 @@ class ChosenNearest(NamedTuple):
 
 
 def some(n_rows: int, generator: np.random.Generator, most: int = MOST_JUDGES) -> Integers:
-    """Return which rows judge, ascending."""
+    """Return the indices of judging rows, ascending."""
     if n_rows <= most:
         return np.arange(n_rows)
     return np.sort(generator.choice(n_rows, most, replace=False))

@@ -1,4 +1,4 @@
-"""Parameters of the nearest neighbor policy, declared once."""
+"""Parameters of the nearest neighbor policy."""
 
 from bayescascade.base.parameters import Choice, Integer, Other, Real
 from bayescascade.costs.parameters import BudgetedParameters
@@ -7,7 +7,7 @@ from bayescascade.model.parameters import unknown_choice
 
 
 class MarginNeighborsParameters(BudgetedParameters):
-    """Of `MarginNeighborsClassifier`."""
+    """Parameters of `MarginNeighborsClassifier`."""
 
     estimator = Other(None, "A classifier with a sum over columns", none="boosted stumps")
     n_neighbors = Integer(None, "Weight of the neighbors", minimum=1, none="8, 25 or 75 is chosen")

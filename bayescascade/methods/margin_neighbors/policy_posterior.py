@@ -1,4 +1,4 @@
-"""The Gibbs posterior over policies, summed over and drawn from exactly."""
+"""The Gibbs posterior over policies, with exact sums and draws."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from bayescascade.model.search import Search, seed_sequence
 from bayescascade.model.solution import Certificate, Solution
 from samplers.types import Proposal
 
-_N_DRAWS = 250  # of each chain's worth
+_N_DRAWS = 250  # draws instead of each chain
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ class PolicyPosterior:
         return (wrong + self.tradeoff * paid) / self.weight
 
     def log_prior(self, state: Policy) -> float:
-        """Return 0, or -inf if it is not a policy."""
+        """Return 0, or -inf if the state is not a policy."""
         try:
             self.boxes.errors_and_cost(state)
         except ValueError:
@@ -88,7 +88,7 @@ class PolicyPosterior:
 
     def log_density(self, state: Policy) -> float:
         """Return log prior plus log likelihood, nats."""
-        return self.log_likelihood(state)  # which is -inf off the support, too
+        return self.log_likelihood(state)  # which is also -inf outside of the support
 
     def initial_state(self, rng: np.random.Generator) -> Policy:
         """Return a draw."""
@@ -117,11 +117,11 @@ class PolicyPosterior:
 
     @cached_property
     def _known(self) -> dict[int, tuple[list[int], Floats]]:
-        """What may be done in the boxes that draws came to, and how probable it is, summed up."""
+        """Options in the boxes that draws reached, with cumulative probabilities."""
         return {}
 
     def _options(self, box: int) -> tuple[list[int], Floats]:
-        """Return what may be done in a box, and the log sum of the policies that do it."""
+        """Return the options in a box, and the log sum of the policies of each."""
         table, sums = self.boxes, self.solved.log_sums
         features, weights = [LEAF], [-float(table.errors[box]) / self.temperature]
         if table.weights[box] > 0:
@@ -201,12 +201,12 @@ class PolicyPosterior:
 
 
 class Redraw:
-    """A policy drawn anew, whatever the last one was."""
+    """A move to an independent draw."""
 
     def __init__(self, posterior: PolicyPosterior) -> None:
         self._posterior = posterior
 
     def propose(self, rng: np.random.Generator, state: Policy) -> Proposal[Policy]:
-        """Return a draw; it is as probable as it is proposed."""
+        """Return a draw; its proposal is the posterior."""
         drawn, density = self._posterior.draw(rng), self._posterior.log_density
         return Proposal(drawn, density(state) - density(drawn))

@@ -1,15 +1,15 @@
-"""The nearest neighbor policy: which feature would settle a row, by rows alike in what is measured.
+"""The nearest neighbor policy: features are chosen by the rows with similar measured features.
 
-Algorithm 1 of the thesis. Of a row of which the features O are measured, N(O) are the K nearest
-training rows by Euclidean distance over the standardized columns of O. A neighbor is right by what
-is measured if its partial margin is positive (2.2), of several classes if its own has the largest
-partial score. p (2.4) is the share of neighbors that are right, p_i (2.5) that with feature i
-beside. Measured next is ``argmax p_i - tradeoff * cost of i now``; of equals the cheaper, then the
-first column. Before anything is measured, all rows are neighbors. It is a heuristic: it minimizes
-nothing over ways to ask.
+Algorithm 1 of the thesis. For a row with measured features O, N(O) are the K nearest training rows
+by Euclidean distance over the standardized columns of O. A neighbor is right if its partial margin
+over O is positive (2.2); for several classes, if its own class has the largest partial score. p
+(2.4) is the share of neighbors that are right, p_i (2.5) that with feature i in addition. The next
+feature is ``argmax p_i - tradeoff * current cost of i``; among ties the cheapest, then the first
+column. Before anything is measured, all rows are neighbors. The rule is a heuristic, which
+minimizes no objective over policies.
 
-Departures: weights of rows count, so that K is a weight; a feature of several columns is measured
-as one; a value that cannot be measured is paid for and counts as not measured.
+Departures: rows have weights, so K is a weight; all columns of a feature are measured together; a
+value that cannot be measured is paid for, and counts as not measured.
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ from bayescascade.methods.margin_neighbors.kernels.steps import (
 from bayescascade.methods.margin_neighbors.margins import Additive, Standardized
 
 NEVER = Stop(2.0, -np.inf, 1 << 40, np.inf)
-"""What stops no row before all is measured."""
+"""A rule that stops no row before all features are measured."""
 
 
 class Rule(NamedTuple):
@@ -45,9 +45,9 @@ class Rule(NamedTuple):
     n_neighbors: int
     tradeoff: float
     stop: str  # "threshold", "gain" or "number"
-    value: float  # accuracy above which, gain at most which, or features after which a row stops
+    value: float  # stops above this accuracy, at this gain or less, or after this number
     predict_by: str  # "margin" or "vote"
-    margins: str = "out_of_fold"  # of neighbors, or "in_sample"
+    margins: str = "out_of_fold"  # margins of neighbors; or "in_sample"
 
     @property
     def limits(self) -> Stop:
@@ -64,7 +64,7 @@ class Rule(NamedTuple):
         return self._replace(stop="number", value=0.0, predict_by="vote")
 
     def calibrated(self, shares: Floats, offsets: Floats) -> Floats:
-        """Return estimated accuracies from shares of right neighbors and half a neighbor more."""
+        """Return estimated accuracies, smoothed by half a right and half a wrong neighbor."""
         right = shares * self.n_neighbors + 0.5
         wrong = (1.0 - shares) * self.n_neighbors + 0.5
         return right / (right + wrong * np.exp(-offsets))
@@ -80,7 +80,7 @@ class Rule(NamedTuple):
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """Return the rule of a saved file; ParameterError if it is malformed."""
+        """Rebuild a rule from a record; ModelFileError or ParameterError if it is malformed."""
         stop, by, margins = record["stop"], record["predict_by"], record["margins"]
         if (
             stop not in ("threshold", "gain", "number")
@@ -100,11 +100,11 @@ class Rule(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Neighborhoods:
-    """Training rows that others are compared with, and what each of their features adds.
+    """Training rows to compare with, and the contributions of their features.
 
     rows (n, p) float64, the matrix; labels (n,) int64; weights (n,) > 0; standard: how columns
-    are standardized; source (p,): the feature of each column; parts (n, d, c): what
-    features add to the scores of the rows; full: what they add to those of others.
+    are standardized; source (p,): the feature of each column; parts (n, d, c): contributions of
+    features to the scores of these rows; full: those for other rows.
     """
 
     rows: Floats
@@ -121,7 +121,7 @@ class Neighborhoods:
 
     @cached_property
     def starts(self) -> Integers:
-        """Where the columns of each feature start, (d + 1,)."""
+        """Starts of the columns of each feature, (d + 1,)."""
         counts = np.bincount(self.source)
         return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
@@ -135,7 +135,7 @@ class Neighborhoods:
         return self.standard.cells(rows)
 
     def around(self, n_neighbors: float, tradeoff: float) -> Surroundings:
-        """Return what kernels take."""
+        """Return the arrays for kernels."""
         items = self.items
         return Surroundings(
             self.columns, self.starts, self.parts, self.full.offset, self.labels, self.weights,
@@ -144,7 +144,7 @@ class Neighborhoods:
         )  # fmt: skip
 
     def work(self) -> Work:
-        """Return room for one row."""
+        """Return a workspace for one row."""
         n = self.labels.size
         return Work(
             np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n, np.int64),
@@ -152,13 +152,13 @@ class Neighborhoods:
         )  # fmt: skip
 
     def estimate(self) -> Estimate:
-        """Return room for what neighbors say."""
+        """Return arrays for estimates."""
         d, c = self.parts.shape[1:]
         return Estimate(np.zeros(1), np.zeros(d), np.zeros(self.n_classes), np.zeros((d + 3, c)))
 
     @cached_property
     def start(self) -> Estimate:
-        """What all rows say before anything is measured."""
+        """Estimates from all rows, before anything is measured."""
         told = self.estimate()
         flags = np.zeros((2, self.parts.shape[1]), np.bool_)
         tell_start(self.around(1.0, 0.0), self.work(), flags, told)
@@ -173,10 +173,10 @@ class Neighborhoods:
         parts: Floats | None = None,
         first: Integers | None = None,
     ) -> Routes:
-        """Return the ways of rows (m, p) of the matrix, NaN where nothing can be measured.
+        """Return the routes of rows (m, p) of the matrix, NaN for cells that cannot be measured.
 
-        own (m,) int64: which training row each is; parts (m, d, c): what features add; first (m, d)
-        int64: what is measured first whatever the rule says, then -1.
+        own (m,) int64: the training row that each is; parts (m, d, c): contributions of features;
+        first (m, d) int64: features to measure first in any case, then -1.
         """
         m, d = len(rows), self.parts.shape[1]
         cells = self.cells(rows)
@@ -190,7 +190,7 @@ class Neighborhoods:
             np.zeros((m, d + 1, c)), np.zeros((m, d + 1, k)),
         )  # fmt: skip
         around, start = self.around(rule.n_neighbors, rule.tradeoff), self.start
-        # standardizing must be done by one thread before all need it
+        # one thread must standardize before all threads need it
         _ = self.columns, start
 
         def lead(a: int, b: int) -> None:

@@ -1,1 +1,1 @@
-"""Stochastic neighbor compression: few learned prototypes in place of many rows."""
+"""Stochastic neighbor compression: a few learned prototypes represent many rows."""

@@ -1,4 +1,4 @@
-"""The nearest-neighbor classifier whose rows are few and learned; `posterior` has the formulas."""
+"""Nearest-neighbor classification with a few learned rows; `posterior` has the formulas."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -38,9 +38,9 @@ from bayescascade.model.search import Search
 from bayescascade.report.numbers import share_text
 from bayescascade.report.page import Page, Pieces, count_of
 
-_STEPS = 2_000  # of each chain
-_KEPT = 100  # draws of each chain, and those that predict together
-_EPOCHS = 5  # that `refine` takes by default
+_STEPS = 2_000  # for each chain
+_KEPT = 100  # draws of each chain, and for predictions together
+_EPOCHS = 5  # default of `refine`
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -235,7 +235,7 @@ class NeighborCompressionClassifier(
                 posterior, starts, rng, watch, share, **self._batches(self.max_iter)
             )
             is_late |= timed_out
-        if is_stopped:  # by Ctrl-C: neither further climbs nor draws; a checkpoint stays
+        if is_stopped:  # by Ctrl-C: no further climbs or draws; a checkpoint stays
             search = replace(search, search="ascent", max_iter=0, checkpoint=None, resume=False)
         found = self._explore(
             posterior, training, search, starts=starts, default_steps=_STEPS, n_blocks=_KEPT
@@ -305,7 +305,7 @@ class NeighborCompressionClassifier(
         return self.optimizer == "minibatch"
 
     def _batches(self, n_epochs: int) -> dict[str, Any]:
-        """Return how to climb by minibatches."""
+        """Return the options of climbing with minibatches."""
         return {"batch_size": self.batch_size, "n_epochs": n_epochs, "progress": self.progress}
 
     def _learned(self, state: State, training: TrainingRows) -> Compressed:
@@ -391,7 +391,7 @@ class NeighborCompressionClassifier(
 
     @property
     def _n_features_out(self) -> int:
-        """Columns of what `transform` returns, which scikit-learn names after the class."""
+        """Number of columns of `transform`, which scikit-learn names after the class."""
         return int(self._best.factor.shape[0])
 
     def prototypes_frame(self, target: str = "label") -> pd.DataFrame:
@@ -461,7 +461,7 @@ class NeighborCompressionClassifier(
         if self.prior_scale_ is not None or self._n_choosing is not None:
             check_real("prior scale", self.prior_scale_, above=0.0)
         self._tally = Tally.from_record(record, len(self.classes_))
-        self.n_rows_ = self._tally.n_rows  # which older files say only so
+        self.n_rows_ = self._tally.n_rows  # older files have only this
         self._units = Units.from_record(record, len(self._encoder.source))
 
     def _read_learned(self, record: Mapping[str, Any]) -> Compressed:

@@ -1,10 +1,10 @@
-"""Prototypes and their metric: as one vector of numbers, and in the units of the rows for users.
+"""Prototypes and their metric: as one vector of numbers, and in the units of the rows.
 
-The nearest prototype decides, or a vote of some, or the probabilities that the likelihood speaks
-of: see `Rule`. The distance of a row x from a prototype z is |A (x - z)|, with a matrix A of one of
-three kinds. "scaled": one number times the identity, the paper's gamma. "diagonal": a number for
-each column. "linear": any matrix of `rank` rows. The first two are positive, and in the vector by
-their logarithms; a matrix is there as it is.
+The nearest prototype decides, or a vote of several, or the probabilities of the likelihood; see
+`Rule`. The distance of a row x from a prototype z is |A (x - z)|, with a matrix A of one of three
+kinds. "scaled": one number times the identity, the paper's gamma. "diagonal": a number for each
+column. "linear": any matrix of `rank` rows. The vector has logarithms of the first two, which are
+positive, and the entries of a matrix.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,20 +23,20 @@ from bayescascade.data.units import Units
 from bayescascade.methods.neighbors.neighborhoods import class_probabilities, nearest_prototypes
 
 State = Floats
-"""(n_parameters,) float64: the prototypes row by row, and what the metric has."""
+"""(n_parameters,) float64: the prototypes row by row, and the numbers of the metric."""
 
-_APART = 1e-9  # of the largest coordinate: nearer, prototypes are in the same place
+_APART = 1e-9  # share of the largest coordinate: nearer prototypes are in the same place
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layout:
-    """What the numbers of a state are."""
+    """The meaning of the numbers of a state."""
 
     labels: Integers  # (n_prototypes,), the position of each prototype's class, sorted
     n_columns: int
     metric: str  # "scaled", "diagonal" or "linear"
     rank: int  # rows of the matrix A; `n_columns` unless the metric is "linear"
-    # the metric's numbers, (n_metric,), if given: states are prototypes alone
+    # the metric's numbers, (n_metric,), if fixed: then states are prototypes only
     fixed_metric: Floats | None = None
 
     @property
@@ -46,20 +46,20 @@ class Layout:
 
     @property
     def n_metric(self) -> int:
-        """Numbers that the metric has."""
+        """Number of parameters of the metric."""
         linear = self.rank * self.n_columns
         return {"scaled": 1, "diagonal": self.n_columns, "linear": linear}[self.metric]
 
     @property
     def n_parameters(self) -> int:
-        """Numbers of a state."""
+        """Number of parameters of a state."""
         n_metric = self.n_metric if self.fixed_metric is None else 0
         return self.n_prototypes * self.n_columns + n_metric
 
     def state(self, points: Floats, metric: Floats) -> State:
         """Return a state of prototypes (n_prototypes, n_columns) and the metric's numbers.
 
-        The numbers of a metric that is fixed are left out.
+        The numbers of a fixed metric are left out.
         """
         return np.concatenate([points.ravel(), metric if self.fixed_metric is None else ()])
 
@@ -73,7 +73,7 @@ class Layout:
         return state[-self.n_metric :] if self.fixed_metric is None else self.fixed_metric
 
     def metric_like(self, scale: float) -> Floats:
-        """Return the numbers of the metric that is `scale` > 0 times the identity.
+        """Return the numbers of the metric `scale` > 0 times the identity.
 
         A linear metric with fewer rows than columns keeps the first columns.
         """
@@ -82,13 +82,13 @@ class Layout:
         return np.full(self.n_metric, np.log(scale))
 
     def factor(self, metric: Floats) -> Floats:
-        """Return A: its diagonal, (n_columns,), or all of it, (rank, n_columns), if linear."""
+        """Return A: its diagonal, (n_columns,), or the whole, (rank, n_columns), if linear."""
         if self.metric == "linear":
             return metric.reshape(self.rank, self.n_columns)
         return np.exp(metric) * np.ones(self.n_columns)
 
     def applied(self, metric: Floats, rows: Floats) -> Floats:
-        """Return A x for each row x, (n_rows, rank): what distances are Euclidean in."""
+        """Return A x for each row x, (n_rows, rank), whose distances are Euclidean."""
         factor = self.factor(metric)
         return rows @ factor.T if self.metric == "linear" else rows * factor
 
@@ -102,7 +102,7 @@ class Layout:
 
         scatter (n_columns, n_columns), or its diagonal (n_columns,) unless linear: the sum over
         rows i and prototypes j of w_ij v_ij v_ij', v_ij = x_i - z_j. This is erratum 4 of
-        `posterior`, as the derivative of what is summed is -w_ij |A v_ij|^2.
+        `posterior`, because the log likelihood depends on A through the sum of -w_ij |A v_ij|^2.
         """
         factor = self.factor(metric)
         if self.metric == "linear":
@@ -113,7 +113,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Compressed:
-    """Prototypes and the metric in which rows are near them."""
+    """Prototypes and the metric of distances from them."""
 
     points: Floats  # (n_prototypes, n_columns), in the units of the rows
     # (n_prototypes,), the position of each one's class, sorted; every class has one
@@ -123,9 +123,9 @@ class Compressed:
     factor: Floats
 
     def applied(self, rows: NDArray[Any]) -> Floats:
-        """Return rows, (n_rows, rank) float64, such that their distances are Euclidean.
+        """Return transformed rows, (n_rows, rank) float64, whose distances are Euclidean.
 
-        They are measured from the prototypes' mean, which keeps digits.
+        They are centered at the prototypes' mean, for accuracy.
         """
         centered = rows - self.points.mean(axis=0)
         is_matrix = self.factor.ndim == 2
@@ -136,17 +136,17 @@ class Compressed:
         return nearest_prototypes(self.applied(rows), _weights(self.applied(self.points)))
 
     def scaled(self, units: Units) -> "Compressed":
-        """Return what it is for rows in these units."""
+        """Return the prototypes and metric for rows in these units."""
         return Compressed(units.scaled(self.points), self.labels, self.factor * units.units)
 
     def relabeled(self, rows: NDArray[Any], labels: Integers) -> "Compressed":
-        """Return the prototypes, each with the class that most of the rows nearest to it have.
+        """Return the prototypes, each with the most common class of the rows nearest to it.
 
-        The likelihood is of votes of all prototypes: where rows of several classes coincide, so do
-        prototypes of several classes, and it does not depend on which is the nearest. Prototypes in
-        one place are taken for one. If classes tie, or no row is nearest, a prototype keeps its
-        class; and one of each class keeps it where that costs least, so that every class can be
-        predicted.
+        The likelihood has votes of all prototypes. If rows of several classes coincide, so do
+        prototypes of several classes, and the likelihood does not depend on which is the nearest.
+        Prototypes in the same place count as one. If classes tie, or no row is nearest, a prototype
+        keeps its class. One prototype of each class keeps it, with the fewest errors, so every
+        class can be predicted.
 
         rows (n_rows, n_columns); labels (n_rows,) int64, the position of each one's class.
         """
@@ -160,7 +160,7 @@ class Compressed:
         kept = np.where(most > 0, own, self.labels)
         found = np.where(most > votes[np.arange(place.size), own], votes.argmax(axis=1), kept)
         costs = most - votes[np.arange(place.size), self.labels]
-        # one given back to its class may have been the last of the class that it was given
+        # the prototype that is changed back may be the last one of its new class
         while (absent := np.setdiff1d(np.arange(n_classes), found)).size:
             of_class = np.flatnonzero(self.labels == absent[0])
             found[of_class[costs[of_class].argmin()]] = absent[0]
@@ -173,7 +173,7 @@ class Compressed:
         """Return a fitted nearest-neighbor classifier over the prototypes; classes (n_classes,).
 
         Options are those of `KNeighborsClassifier`; raises ParameterError if they set the metric,
-        or ask for a k-d tree where columns have several scales.
+        or ask for a k-d tree if columns have several scales.
         """
         for name in ("metric", "metric_params", "p"):
             if name in options:
@@ -206,7 +206,7 @@ class Compressed:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], n_columns: int, n_classes: int) -> "Compressed":
-        """Return what `to_record` returned; raises ModelFileError if it does not fit together."""
+        """Rebuild one from `to_record`; raises ModelFileError if parts do not fit together."""
         points, factor = (_numbers(record, name) for name in ("points", "factor"))
         labels = record["labels"]
         is_sorted = isinstance(labels, list) and all(type(label) is int for label in labels)
@@ -222,8 +222,8 @@ class Compressed:
 class Rule(NamedTuple):
     """How prototypes classify."""
 
-    name: str  # "nearest": its class; "neighbors": some vote; "stochastic": as in the likelihood
-    n_neighbors: int  # >= 1, that vote
+    name: str  # "nearest": its class; "neighbors": a vote; "stochastic": as in the likelihood
+    n_neighbors: int  # >= 1, number of voters
 
     def probabilities(self, model: Compressed, rows: NDArray[Any]) -> Floats:
         """Return the probability of each class for each row, (n_rows, n_classes)."""
@@ -238,21 +238,21 @@ class Rule(NamedTuple):
         return class_probabilities(near, _weights(points), starts)
 
     def classified(self, model: Compressed, rows: NDArray[Any]) -> Integers:
-        """Return the positions of the classes that rows are taken for, (n_rows,)."""
+        """Return the positions of the predicted classes, (n_rows,)."""
         return np.asarray(self.probabilities(model, rows).argmax(axis=1))
 
     def labeled(self, model: Compressed, rows: NDArray[Any], labels: Integers) -> Compressed:
-        """Return a model whose prototypes are of the classes that the rule wants them to be of."""
+        """Return a model with the classes of prototypes for this rule."""
         return model.relabeled(rows, labels) if self.name == "nearest" else model
 
     def check(self, n_prototypes: int) -> None:
-        """Raise ParameterError if more are to vote than there are."""
+        """Raise ParameterError if there are fewer prototypes than voters."""
         if self.name == "neighbors":
             check_integer("n_neighbors", self.n_neighbors, 1, n_prototypes)
 
 
 def _weights(points: Floats) -> Floats:
-    """Return what rows are multiplied by where distances are Euclidean: see `ClassedRows`."""
+    """Return the factors of rows for Euclidean distances; see `ClassedRows`."""
     return np.concatenate([2.0 * points.T, -(points**2).sum(axis=1)[np.newaxis]])
 
 

@@ -1,9 +1,9 @@
-"""Climbing by a few rows at a time, for more rows than can all be looked at in every step.
+"""Climbing with a few rows at a time, if there are too many rows for every step.
 
-A step follows the gradient of some rows, drawn anew without replacement in every epoch, their
-likelihood times what makes it as large as that of all, by Adam's rule (Kingma and Ba 2015): every
-number by about the same part of how far rows of a class are apart, less and less. What is returned
-is the mean of the last half of the states, as a single one still jumps.
+A step follows the gradient for some rows, drawn without replacement in every epoch. Their log
+likelihood is scaled up to that of all rows. Steps are those of Adam (Kingma and Ba 2015): each
+number changes by about the same decreasing share of the spread of rows within classes. The result
+is the mean of the last half of the states, because single ones still jump.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,18 +20,18 @@ from bayescascade.methods.neighbors.learned import Compressed, State
 from bayescascade.methods.neighbors.neighborhoods import ClassedRows
 from bayescascade.methods.neighbors.posterior import PrototypePosterior
 
-_STEP = 0.05  # the first, in `lengths` of the posterior
-_LEAST_BATCHES = 10  # of an epoch: fewer steps would not get far
+_STEP = 0.05  # the first one, in `lengths` of the posterior
+_LEAST_BATCHES = 10  # for an epoch: fewer steps would not get far
 _DECAY, _SQUARES_DECAY, _TINY = 0.9, 0.999, 1e-12
 
 
 def around(
     learned: Compressed, n_rows: Floats, rows: Floats, labels: NDArray[Any], **how: Any
 ) -> PrototypePosterior:
-    """Return the posterior of further rows, whose prior is around prototypes that were learned.
+    """Return the posterior of further rows, with a prior around learned prototypes.
 
-    A prototype of class c is as sure as the mean of ``n_rows[c]`` rows, (n_classes,); the metric is
-    fixed. rows (n_rows, n_columns) in the units of `learned`.
+    A prototype of class c has the precision of a mean of ``n_rows[c]`` rows, (n_classes,); the
+    metric is fixed. rows (n_rows, n_columns) in the units of `learned`.
     """
     sureness = np.sqrt(n_rows)[learned.labels, np.newaxis]
     is_linear = learned.factor.ndim == 2
@@ -58,7 +58,7 @@ def refined(
     batches: Mapping[str, Any],
     **how: Any,
 ) -> Compressed:
-    """Return prototypes moved by further rows, in the units of the rows; see `around` for `how`.
+    """Return prototypes updated with more rows, in the units of the rows; see `around` for `how`.
 
     They represent ``n_rows`` rows of each class, (n_classes,), so far.
     """
@@ -77,9 +77,9 @@ def climb_each(
     share: float,
     **how: Any,
 ) -> tuple[list[State], bool, bool]:
-    """Return a better state for each, and whether Ctrl-C or the time limit ended the climbs.
+    """Return a better state for each start, and whether Ctrl-C or the time limit ended climbs.
 
-    Each takes up to a `share` of the time that is left; see `climb_by_minibatches` for `how`.
+    Each takes up to a `share` of the remaining time; see `climb_by_minibatches` for `how`.
     """
     found = list(states)
     for place, state in enumerate(states):
@@ -100,10 +100,10 @@ def climb_by_minibatches(
     n_epochs: int,
     progress: Callable[[samplers.Progress], object] | None = None,
 ) -> tuple[State, bool]:
-    """Return a state that is more probable than `state`, and whether the climb ended early.
+    """Return a more probable state, and whether the climb ended early.
 
-    Ctrl-C and the watch in use end it. A step takes `batch_size` >= 1 rows, fewer of few; each of
-    the `n_epochs` >= 1 looks at every row once, and `progress` is called after it.
+    Ctrl-C and the current watch end it. A step takes `batch_size` >= 1 rows, or fewer if there are
+    few; each of the `n_epochs` >= 1 epochs uses every row once, and then calls `progress`.
     """
     rows, ends = posterior.rows.rows, posterior.rows.ends
     n_rows = len(rows)

@@ -1,11 +1,11 @@
-"""How probably a row is its own class's neighbor: likelihood and gradients, block by block.
+"""Probabilities that neighbors have the class of their row: likelihood and gradients, by blocks.
 
-A row x takes prototype z_j for its neighbor with probability p_j = exp(-|A (x - z_j)|^2) over the
-sum of these, and is taken right with p = sum of p_j over the prototypes of its class (Kusner 2016,
-equations 3.3 and 3.7). Up to what is the same for all j, minus the squared distance is
-2 x'Bz - z'Bz, B = A'A: a product of rows and weights, made by BLAS a block of rows at a time, so
-that memory is that of a block, (block, n_prototypes). Blocks are of one class each, whose
-prototypes are side by side; sums are made in one order whatever the number of threads is.
+Prototype z_j is the neighbor of a row x with probability p_j = exp(-|A (x - z_j)|^2) over the sum
+of these. The row is classified correctly with probability p = sum of p_j over the prototypes of its
+class (Kusner 2016, equations 3.3 and 3.7). Up to a term that is the same for all j, minus the
+squared distance is 2 x'Bz - z'Bz, B = A'A: a product of rows and weights, by BLAS for a block of
+rows at a time, which needs memory of (block, n_prototypes). The rows of a block have one class, and
+prototypes are sorted by class; the order of sums does not depend on the number of threads.
 """
 
 from collections.abc import Sequence
@@ -22,12 +22,12 @@ from bayescascade.base.threads import single_threaded
 Rows = NDArray[np.floating[Any]]
 
 BLOCK = 256  # rows: with a thousand prototypes, two megabytes
-_N_PARTS = 8  # sums that are made apart, on as many cores
-_LEAST_THREADED = 1 << 20  # distances that threads pay for
+_N_PARTS = 8  # separate sums, for as many cores
+_LEAST_THREADED = 1 << 20  # minimum number of distances for threads
 
 
 class Pulls(NamedTuple):
-    """What rows do to prototypes, with w_ij = p_ij (1[same class] / p_i - 1)."""
+    """Sums of rows for gradients of prototypes, with w_ij = p_ij (1[same class] / p_i - 1)."""
 
     log_likelihood: float  # sum of log p, nats
     weighted_rows: Floats  # (n_prototypes, n_columns): sum over rows of w_ij x_i
@@ -39,14 +39,14 @@ class ClassedRows:
     """Rows sorted by class."""
 
     rows: Rows  # (n_rows, n_columns + 1) float32 or float64: the rows, and ones
-    # (n_classes + 1,): where the rows of each class begin, and the last end
+    # (n_classes + 1,): starts of the rows of each class, and the end
     ends: Integers
 
     @classmethod
     def of(
         cls, rows: Rows, labels: Integers, n_classes: int, dtype: Any = np.float64
     ) -> "ClassedRows":
-        """Return rows (n_rows, n_columns) and the position of each one's class, sorted."""
+        """Return rows (n_rows, n_columns) sorted by the positions of their classes."""
         order = np.argsort(labels, kind="stable")
         sorted_rows = np.ones((len(rows), rows.shape[1] + 1), dtype)
         sorted_rows[:, :-1] = rows[order]
@@ -56,7 +56,7 @@ class ClassedRows:
         """Return log likelihood and pulls; the result does not depend on `n_threads`.
 
         weights (n_columns + 1, n_prototypes): 2 B z, and -z'Bz in the last row, sorted by class;
-        starts (n_classes + 1,) int64: where the prototypes of each class begin.
+        starts (n_classes + 1,) int64: starts of the prototypes of each class.
         """
         given = weights.astype(self.rows.dtype)
         blocks = [
@@ -69,7 +69,7 @@ class ClassedRows:
         def add(part: Sequence[tuple[int, int, int]]) -> tuple[float, Floats]:
             return self._add_up(part, given, starts)
 
-        # the last bits of a product depend on BLAS's threads, and ours use the cores better
+        # the last bits of a product depend on BLAS threads, and these threads use the cores better
         with single_threaded():
             if n_threads == 1 or len(self.rows) * given.shape[1] < _LEAST_THREADED:
                 found = list(map(add, parts))
@@ -91,7 +91,7 @@ class ClassedRows:
             rows, near = self.rows[begin:end], whole[: end - begin]
             np.matmul(rows, weights, out=near)
             own = near[:, starts[c] : starts[c + 1]]
-            # with a peak of its own, however far a row is from the prototypes of its class
+            # with a separate peak, because a row may be far from the prototypes of its class
             own_peak = own.max(axis=1)
             own_share = np.exp(own - own_peak[:, np.newaxis])
             own_sum = own_share.sum(axis=1)

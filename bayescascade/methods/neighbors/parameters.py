@@ -1,4 +1,4 @@
-"""Parameters of neighbor compression, declared once."""
+"""Parameters of neighbor compression."""
 
 from bayescascade.base.parameters import Choice, Flag, Integer, Jobs, LooseInteger, Other, Real
 from bayescascade.model.parameters import ChainParameters, missing_choice, unknown_choice
@@ -10,7 +10,7 @@ METRICS = ("scaled", "diagonal", "linear")
 
 
 class CompressionParameters(ChainParameters):
-    """Of `NeighborCompressionClassifier`."""
+    """Parameters of `NeighborCompressionClassifier`."""
 
     compression = Real(
         0.04, "Number of prototypes, as a share of the training rows", above=0.0, maximum=1.0

@@ -1,22 +1,22 @@
 """Stochastic neighbor compression as a posterior over prototypes and the metric around them.
 
-A row's neighbor is drawn from the prototypes, nearer ones being more probable, and is right if it
-is of the row's class: the log likelihood is the sum of log p_i (Kusner, "Learning in the Real
-World: Constraints on Cost, Space, and Privacy", 2016, equation 3.5, whose loss it is with the sign
-changed; `neighborhoods` has the probabilities).
-With v_ij = x_i - z_j, w_ij = p_ij (1[y_i = y_j] / p_i - 1) and B = A'A, its gradients are
+A row's neighbor is drawn from the prototypes, with larger probabilities for nearer ones, and is
+right if it has the row's class: the log likelihood is the sum of log p_i (Kusner, "Learning in the
+Real World: Constraints on Cost, Space, and Privacy", 2016, equation 3.5, where minus this sum is
+the loss; `neighborhoods` has the probabilities). With v_ij = x_i - z_j, w_ij = p_ij (1[y_i = y_j] /
+p_i - 1) and B = A'A, its gradients are
 
     d/dz_j = 2 B sum_i w_ij v_ij,        d/dA = -2 A sum_ij w_ij v_ij v_ij'.
 
 Departures from the paper: in (3.6), (3.8) and (3.9) signs are those of minus the loss, and gamma^2
-is missing in the first; so it stands here as derived, and is checked by finite differences.
+is missing in the first; here it is as derived, and checked by finite differences.
 
 The paper has no prior. Here prototypes are normal around the mean of their class, each column with
-a standard deviation of `prior_scale` times that of the rows within classes, and so is the metric:
-the logarithms of "scaled" and "diagonal" ones with 2 nats around a reference that depends on the
-rows' spread alone, the entries of "linear" ones with twice that reference around its multiple of
-the identity. ``prior_scale=None`` is flat, the paper's; the posterior is then improper, and only
-its maximum means something.
+a standard deviation of `prior_scale` times that of the rows within classes. The metric is normal,
+too: logarithms of "scaled" and "diagonal" metrics have a standard deviation of 2 nats around a
+reference that depends only on the rows' spread; entries of "linear" metrics have twice that
+reference around its multiple of the identity. ``prior_scale=None`` is a flat prior, as in the
+paper; then the posterior is improper, and only its maximum is meaningful.
 """
 
 from collections.abc import Mapping, Sequence
@@ -151,9 +151,9 @@ class PrototypePosterior(ContinuousPosterior):
         means = sums / np.maximum(sizes, 1)[:, np.newaxis]
         variances = (rows**2).mean(axis=0) - sizes / len(rows) @ means**2
         total = float(rows.var(axis=0).sum())
-        floor = 1e-6 * (total or rows.shape[1]) / rows.shape[1]  # of columns constant in classes
+        floor = 1e-6 * (total or rows.shape[1]) / rows.shape[1]  # for constant columns in classes
         spread = np.sqrt(np.maximum(variances, floor))
-        # neighbors are nearer than rows are to each other, by more the more prototypes there are
+        # neighbors are nearer than rows are to each other, especially with many prototypes
         self.reference = float(1.0 / np.sqrt(2.0 * np.sum(spread**2) / rows.shape[1]))
         metric = layout.metric_like(self.reference)
         per = 1.0 if self.prior_scale is None else self.prior_scale
@@ -259,7 +259,7 @@ class PrototypePosterior(ContinuousPosterior):
         return class_probabilities(X, self.weights(state), self.starts)
 
     def _blocks(self) -> tuple[Floats, ArrayLike]:
-        """Return `lengths`, and as blocks each prototype, and the metric."""
+        """Return `lengths`, and the blocks: each prototype, and the metric."""
         begins = np.arange(self.layout.n_prototypes + 1) * self.layout.n_columns
         return self.lengths, np.append(begins, len(self.lengths))
 
@@ -272,7 +272,7 @@ class PrototypePosterior(ContinuousPosterior):
 def _checked_counts(
     n_prototypes: ArrayLike, sizes: Integers | None, classes: NDArray[Any]
 ) -> Integers:
-    """Return the prototypes of each class, at most its rows if `sizes` tells these."""
+    """Return the numbers of prototypes, at most the numbers of rows `sizes`, if given."""
     counts = np.asarray(n_prototypes)
     if counts.shape != classes.shape or counts.dtype.kind not in "iu" or counts.min() < 1:
         raise ParameterError(

@@ -1,4 +1,4 @@
-"""What a user reads of learned prototypes beside themselves: a line for each class, and words."""
+"""Texts about learned prototypes: a line for each class, and words."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ HOW_TO_READ = (
     ),
     ("misclassified", "the share of its rows for which another class is predicted"),
 )
-"""Terms of the page, or nothing, and what they mean."""
+"""Terms of the page, or "", and their meanings."""
 
 CANNOT_TELL = (
     "Misclassified rows are counted among the training rows. The share will be larger for other "
@@ -31,25 +31,25 @@ CANNOT_TELL = (
     "A prototype is not a row. But it may be close to a row if a class has few rows.",
     *OF_ROWS,
 )
-"""What prototypes are not to be asked."""
+"""What prototypes do not show."""
 
 WORSE = (
     "the prototypes misclassify more rows than always predicting the most common class: change "
     "n_prototypes, random_state or rule"
 )
-"""What is objected to prototypes that are of no use."""
+"""The objection to useless prototypes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tally:
-    """The rows of each class, and those of them taken wrong, (n_classes,) int64 each."""
+    """Numbers of rows of each class, and of those misclassified, (n_classes,) int64 each."""
 
     rows: Integers
     wrong: Integers
 
     @classmethod
     def of(cls, labels: Integers, taken: Integers, n_classes: int) -> Self:
-        """Count rows by their labels, and by the classes that they are taken for."""
+        """Count rows by their labels and predicted classes."""
         wrong = np.bincount(labels[taken != labels], minlength=n_classes)
         return cls(np.bincount(labels, minlength=n_classes), wrong)
 
@@ -63,7 +63,7 @@ class Tally:
 
     @property
     def is_worse(self) -> bool:
-        """Whether always predicting the most common class takes fewer rows wrong."""
+        """Whether always predicting the most common class misclassifies fewer rows."""
         return bool(self.wrong.sum() > self.rows.sum() - self.rows.max())
 
     def to_record(self) -> dict[str, Any]:
@@ -72,7 +72,7 @@ class Tally:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], n_classes: int) -> Self:
-        """Return what `to_record` returned; raises ModelFileError if it is damaged."""
+        """Rebuild a tally from `to_record`; raises ModelFileError if it is damaged."""
         rows, wrong = (
             read_array(record, name, (n_classes,), np.int64) for name in ("rows", "wrong")
         )
@@ -95,7 +95,7 @@ def class_page(classes: NDArray[Any], tally: Tally, labels: Integers) -> Page:
 
 
 def prior_texts(scale: float | None, n_choosing: int | None) -> list[str]:
-    """Return how many held-out rows chose the prior's scale, in words; nothing if it was given."""
+    """Return in words how the prior's scale was chosen; nothing if it was given."""
     if n_choosing is None:
         return []
     by = f"chosen on {n_choosing:,} held-out rows"

@@ -1,17 +1,16 @@
-"""Where a climb starts: prototypes from the rows; metric and prior, chosen on held-out rows.
+"""The start of a climb: prototypes from the rows; metric and prior, chosen on held-out rows.
 
-A metric that is free to grow while prototypes move ends too large: every row is then taken right
-by some prototype near it, and new rows by accident. One that is too small makes prototypes that are
-right by vote, not each by itself. So it is chosen before, by how many rows are taken wrong of a
-fifth of them that the prototypes have not seen, and held (Kusner 2016, 3.1.3, has a cross-validated
-start).
+A metric that may grow while prototypes move becomes too large: then each training row is classified
+correctly by some near prototype, and new rows by chance. A metric that is too small gives
+prototypes that are right as a vote, but not alone. So the metric is chosen before, by the errors on
+a held-out fifth of the rows, and then fixed (Kusner 2016, 3.1.3, has a cross-validated start).
 
-The same rows choose the spread of the prior. Most rows are right after some steps, and pull no
-more; the prior pulls every prototype, so that the more there are, the more it decides. A narrow
-prior then takes prototypes away from the boundaries between classes; it helps where classes
-overlap. A narrow and a wide one are compared, each in a metric of its own, as a narrow one ends in
-a large one. Rows held out are few: the wide one has to be better by over a standard error, or as
-good and to make their classes more probable.
+The same rows choose the spread of the prior. Most rows are right after some steps, and have no more
+effect; the prior affects every prototype, so its influence grows with their number. A narrow prior
+then moves prototypes away from the boundaries between classes, which helps if classes overlap. A
+narrow and a wide prior are compared, each with its own metric, because a narrow one leads to a
+large metric. Held-out rows are few, so the wide prior must be better by more than a standard error,
+or as good and with higher probabilities of their classes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -36,26 +35,26 @@ from bayescascade.methods.neighbors.neighborhoods import ClassedRows
 from bayescascade.methods.neighbors.posterior import PrototypePosterior
 from bayescascade.model.ascent import ascend
 
-_NARROW, _WIDE = 2.0, 16.0  # prior scales that are compared; the first also chooses the units
+_NARROW, _WIDE = 2.0, 16.0  # prior scales to compare; the first also chooses the units
 
-_MOST_SPREAD = 1e150  # squares are summed
+_MOST_SPREAD = 1e150  # because squares are summed
 _HELD_OUT = 5  # every fifth row
-_MOST_ROWS = 20_000  # that choose a metric
-_MOST_PER_PROTOTYPE = 100  # rows that k-means looks at
-_ITERATIONS = 25  # of climbs that are compared
-_FACTORS = 2.0 ** np.arange(-3, 7)  # scales that are looked at first, times the reference
-_STEP = 2.0**0.5  # between scales that are compared
-_USUAL = 4  # of which as many are, for the progress that is reported
+_MOST_ROWS = 20_000  # for the choice of a metric
+_MOST_PER_PROTOTYPE = 100  # rows for k-means
+_ITERATIONS = 25  # iterations of climbs to compare
+_FACTORS = 2.0 ** np.arange(-3, 7)  # first scales to compare, times the reference
+_STEP = 2.0**0.5  # ratio of scales to compare
+_USUAL = 4  # usual number of scales, for the reported progress
 
 Score = tuple[int, float]
-"""Rows held out that are taken right, and their log likelihood, nats: the larger the better."""
+"""Number of held-out rows that are right, and their log likelihood, nats: larger is better."""
 
 
 def shares_of_classes(n_prototypes: int, sizes: Integers) -> Integers:
-    """Return how many prototypes each class has: its share of the rows, and at least one.
+    """Return the number of prototypes of each class: its share of the rows, and at least one.
 
-    sizes (n_classes,) int64 >= 1, the rows of each class; `n_prototypes` is at least the number of
-    classes and at most that of the rows.
+    sizes (n_classes,) int64 >= 1, the rows of each class; `n_prototypes` is from the number of
+    classes to that of the rows.
     """
     wanted = n_prototypes * sizes / sizes.sum()
     counts: Integers = np.clip(np.floor(wanted).astype(np.int64), 1, sizes)
@@ -73,7 +72,7 @@ def counts_of_classes(
     sizes: Integers,
     names: Sequence[Any],
 ) -> Integers:
-    """Return the number of prototypes of each class, (n_classes,), as given or wanted, checked."""
+    """Return the number of prototypes of each class, (n_classes,), after checks."""
     if isinstance(given, Mapping):
         if set(given) != set(names):
             raise ParameterError(f"n_prototypes must be of each class, {list(names)}, got {given}")
@@ -90,19 +89,19 @@ def counts_of_classes(
 
 
 class Tried(NamedTuple):
-    """What short climbs in several metrics have come to."""
+    """The result of short climbs in several metrics."""
 
-    score: Score  # that of the best metric
-    step: int  # its place among those that were compared
+    score: Score  # of the best metric
+    step: int  # its place among those compared
     metric: Floats  # numbers of the best metric, (n_metric,)
     points: Floats  # (n_prototypes, n_columns), at the end of its climb
-    prior_scale: float | None  # of the prior in which all climbed
-    is_right: Flags  # (n_held_out,): which held-out rows are taken right
+    prior_scale: float | None  # of the prior of all climbs
+    is_right: Flags  # (n_held_out,): which held-out rows are right
 
     def is_beaten_by(self, other: "Tried") -> bool:
-        """Return whether another takes more rows right, by over a standard error.
+        """Return whether another has more rows right, by more than a standard error.
 
-        It also wins if it takes no fewer right, and makes their classes more probable.
+        It is also better if it has no fewer rows right, and higher probabilities of their classes.
         """
         n_gained = int(np.sum(other.is_right & ~self.is_right))
         n_lost = int(np.sum(self.is_right & ~other.is_right))
@@ -112,22 +111,22 @@ class Tried(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """What a climb starts with."""
+    """The choices for a climb."""
 
-    units: Units  # of the columns
+    units: Units  # units of the columns
     start: "Start"  # draws further starts in these units
     best: Tried
     is_stopped: bool  # whether Ctrl-C ended the choice
 
     def posterior(self, labels: NDArray[Any], is_metric_fixed: bool) -> PrototypePosterior:
-        """Return the posterior of all rows, of the classes `labels`, with the chosen prior."""
+        """Return the posterior of all rows with `labels`, with the chosen prior."""
         metric = self.best.metric if is_metric_fixed else None
         return self.start.posterior(
             slice(None), labels, fixed_metric=metric, prior_scale=self.best.prior_scale
         )
 
     def states(self, layout: Layout, n_starts: int) -> list[State]:
-        """Return the best prototypes that were found, and new ones, all in the best metric."""
+        """Return states of the best prototypes found, and of new ones, all in the best metric."""
         drawn = [self.best.points, *(self.start.draw() for _ in range(n_starts - 1))]
         return [layout.state(points, self.best.metric) for points in drawn]
 
@@ -141,11 +140,11 @@ def choose_start(
     progress: Callable[[samplers.Progress], object] | None,
     **more: Any,
 ) -> Chosen:
-    """Return the units of the columns in which prototypes do best, and where to start there.
+    """Return the best units of the columns for prototypes, and the start.
 
     rows (n_rows, n_columns). Columns are divided by their own standard deviations (`standardize`
-    "yes"), all by one number ("no"), or as is better for held-out rows ("auto"). `prior_scale` is
-    that of `PrototypePosterior`, or "auto". `progress` is called after every short climb; `more`
+    "yes"), all by one number ("no"), or by the better one on held-out rows ("auto"). `prior_scale`
+    is that of `PrototypePosterior`, or "auto". `progress` is called after every short climb; `more`
     goes to `Start`.
     """
     with np.errstate(over="ignore", invalid="ignore"):
@@ -185,12 +184,12 @@ def choose_start(
 
 
 class Start:
-    """Where a climb starts, for rows of one scaling.
+    """The start of a climb, for rows of one scaling.
 
-    rows (n_rows, n_columns); labels (n_rows,) int64; counts (n_classes,) int64, the prototypes of
-    each class. They are cluster centers of each class (`how` "kmeans") or rows drawn from it
-    ("sample"). Options are those of `PrototypePosterior`. `n_held_out` rows choose; `is_stopped`
-    says whether Ctrl-C ended the search for a metric.
+    rows (n_rows, n_columns); labels (n_rows,) int64; counts (n_classes,) int64, numbers of
+    prototypes of each class. They are cluster centers of each class (`how` "kmeans") or rows drawn
+    from it ("sample"). Options are those of `PrototypePosterior`. `n_held_out` rows choose;
+    `is_stopped` says whether Ctrl-C ended the search for a metric.
     """
 
     def __init__(
@@ -212,7 +211,7 @@ class Start:
         self._points = self.draw(self._seen)
 
     def draw(self, among: Integers | None = None) -> Floats:
-        """Return prototypes of each class, (n_prototypes, n_columns), of some of the rows."""
+        """Return prototypes of each class, (n_prototypes, n_columns), from some of the rows."""
         found = []
         chosen = np.arange(len(self._rows)) if among is None else among
         for c, count in enumerate(self._counts.tolist()):
@@ -229,7 +228,7 @@ class Start:
         return np.concatenate(found)
 
     def tried(self, prior_scale: float | None, report: Callable[[int], None]) -> Tried:
-        """Return what is best for held-out rows, with a prior."""
+        """Return the best result on held-out rows, with a prior."""
         none = np.zeros(self.n_held_out, bool)
         if not self.n_held_out:
             return Tried((0, -inf), 0, self._numbers, self._points, prior_scale, none)
@@ -242,7 +241,7 @@ class Start:
                 report(len(tried))
             return tried[step].score
 
-        best = -1  # prototypes that have moved are best in a wider neighborhood than before
+        best = -1  # moved prototypes are best in a wider neighborhood
         try:
             for direction in (1, -1):
                 while score(best + direction) > score(best):
@@ -256,7 +255,7 @@ class Start:
 
     @cached_property
     def _numbers(self) -> Floats:
-        """The metric's numbers that are best for prototypes that have not moved."""
+        """The best numbers of the metric for prototypes that are not moved."""
         posterior = self.posterior(self._seen, self._labels[self._seen])
         layout = posterior.layout
         unit = layout.metric_like(posterior.reference)
@@ -273,7 +272,7 @@ class Start:
         return numbers * factor if is_linear else numbers + np.log(factor)
 
     def _climbed_in(self, step: int, prior_scale: float | None) -> Tried:
-        """Return what a climb in one metric comes to."""
+        """Return the result of a climb in one metric."""
         metric = self._scaled(self._numbers, _STEP**step)
         posterior = self.posterior(
             self._seen, self._labels[self._seen], fixed_metric=metric, prior_scale=prior_scale
@@ -296,7 +295,7 @@ class Start:
         return PrototypePosterior(self._rows[chosen], labels, self._counts, **self._options | more)
 
     def _dealt(self) -> tuple[Integers, Integers]:
-        """Return the rows that learn and those held out, of which each class leaves enough."""
+        """Return training and held-out rows, with enough training rows of each class."""
         order = self._rng.permutation(len(self._rows))
         seen, unseen = [], []
         by_class = order[np.argsort(self._labels[order], kind="stable")]
@@ -310,7 +309,7 @@ class Start:
 
 
 class _Shape:
-    """The posterior of a metric whose prototypes stay where they are."""
+    """The posterior of a metric with fixed prototypes."""
 
     def __init__(self, posterior: PrototypePosterior, points: Floats) -> None:
         self._posterior, self._points = posterior, points
@@ -328,6 +327,6 @@ class _Shape:
 
 def _climbed(posterior: PrototypePosterior | _Shape, start: Floats) -> Floats:
     run = ascend(posterior, [start], max_iter=_ITERATIONS)
-    if run.interrupted:  # nothing has been learned that could be returned
+    if run.interrupted:  # there is no result to return
         raise KeyboardInterrupt
     return run.best_state

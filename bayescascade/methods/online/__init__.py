@@ -1,1 +1,1 @@
-"""A gate that answers easy rows itself, and asks for the labels of others, round by round."""
+"""A gate that predicts easy rows, and buys the labels of others, round by round."""

@@ -1,14 +1,14 @@
-"""EXP3.G: exponential weights of actions, some of which show what others would have cost.
+"""EXP3.G: exponential weights of actions, some of which reveal the losses of others.
 
-In a round with weights q and a feedback graph, action i is played with probability p(i), and shows
-the losses of the actions that it leads to in the graph. With P(i) the probability that the loss of
-i is seen, the sum of p over those that show it,
+In a round with weights q and a feedback graph, action i is played with probability p(i), and
+reveals the losses of its successors in the graph. Let P(i) be the probability that the loss of i is
+seen, which is the sum of p over the actions that reveal it. Then
 
     p = (1 - gamma) q + gamma u,    estimated loss(i) = loss(i) 1[seen] / P(i),
     q(i) <- q(i) exp(-eta estimated loss(i)) / sum
 
 with u uniform over the actions that explore (Nan 2018, algorithm 6, after Alon and others 2015).
-Estimated losses are unbiased wherever every action is seen with some probability.
+Estimated losses are unbiased if every P(i) is positive.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_integer, check_probability, check_real
 
-_ROUNDING = 1e-9  # by which probabilities may differ from a sum of 1
+_ROUNDING = 1e-9  # tolerance for the sum of probabilities
 
 
 class Exp3G:

@@ -1,4 +1,4 @@
-"""Experts of the gate: each answers a row by a class, or asks for its label."""
+"""Experts of the gate: each predicts a class for a row, or asks for its label."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -21,14 +21,14 @@ Decisions = NDArray[np.int16]  # (n_rows, n_experts), the position of a class, o
 
 
 class Expert(Protocol):
-    """What decides about rows: a rule of a user's own."""
+    """A rule of the user that decides about rows."""
 
     def decide(self, X: Any) -> Any:
-        """Return for each row the position of a class, or -1, which asks, (n_rows,) of integers."""
+        """Return the position of a class for each row, or -1 to ask, (n_rows,) of integers."""
 
 
 class Pool(Protocol):
-    """All experts of a gate; `legend` says how their names are read, "" if they say it."""
+    """All experts of a gate; `legend` explains their names, "" if they need no explanation."""
 
     legend: str
 
@@ -36,15 +36,15 @@ class Pool(Protocol):
     def names(self) -> list[str]: ...  # noqa: D102 - see the class
 
     def decide(self, X: Any) -> Decisions:
-        """Return what each expert decides about each row."""
+        """Return the decisions of all experts about all rows."""
 
     def learn(self, X: Any, labels: Integers) -> None:
-        """Learn from all rows whose labels were bought."""
+        """Learn from all rows with known labels."""
 
 
 @dataclass(eq=False)
 class GivenExperts:
-    """Experts of a user's own, which are taken as they are."""
+    """Experts of the user, which are not fitted."""
 
     experts: Sequence[Expert]
     n_classes: int
@@ -52,11 +52,11 @@ class GivenExperts:
 
     @property
     def names(self) -> list[str]:
-        """Their classes' names, numbered."""
+        """The numbered names of their classes."""
         return [f"{i + 1} {type(expert).__name__}" for i, expert in enumerate(self.experts)]
 
     def decide(self, X: Any) -> Decisions:
-        """Return what they decide; DataError if that is no class and does not ask."""
+        """Return their decisions; DataError if one is neither a class nor -1."""
         n_rows = len(X)
         found = np.empty((n_rows, len(self.experts)), np.int16)
         for i, expert in enumerate(self.experts):
@@ -83,7 +83,7 @@ class ConfidentModels:
     """Local models, each with several thresholds on its confidence, and one that always asks.
 
     Thresholds are 1 - (1 - 1 / n_classes) (1 - k / n)^2, k = 0, ..., n - 1: the first is always
-    reached, and they lie closer together where models are confident.
+    reached, and they are denser for confident models.
     """
 
     models: Sequence[Any]
@@ -96,7 +96,7 @@ class ConfidentModels:
 
     @classmethod
     def of(cls, models: Sequence[Any], n_thresholds: int, n_classes: int) -> "ConfidentModels":
-        """Check the models, which `learn` fits copies of."""
+        """Check the models; `learn` fits copies of them."""
         check_integer("thresholds", n_thresholds, minimum=1, maximum=1000)
         if not len(models):
             raise ParameterError("models must be at least one classifier, got none")
@@ -109,20 +109,20 @@ class ConfidentModels:
 
     @property
     def thresholds(self) -> Floats:
-        """Least confidences, (n_thresholds,)."""
+        """Minimum confidences, (n_thresholds,)."""
         away = 1.0 - np.arange(self.n_thresholds) / self.n_thresholds
         return 1.0 - (1.0 - 1.0 / self.n_classes) * away**2
 
     @property
     def names(self) -> list[str]:
-        """Each model with each threshold, and the one that asks."""
+        """Names of each model with each threshold, and of the one that asks."""
         texts = [f"{t:.3g}" for t in self.thresholds]
         return [f"{_name(model)} from {text}" for model in self.models for text in texts] + [
             "always asks"
         ]
 
     def decide(self, X: Any) -> Decisions:
-        """Return what they decide."""
+        """Return their decisions."""
         found = np.full((len(X), len(self.models) * self.n_thresholds + 1), ASKS, np.int16)
         if not len(X):
             return found
@@ -130,24 +130,24 @@ class ConfidentModels:
             p = model.predict_proba(X)
             most = p.argmax(axis=1)
             first, confidence = i * self.n_thresholds, p[np.arange(len(p)), most]
-            # the first threshold is 1 / n_classes, which rounding may miss
+            # the first threshold is 1 / n_classes, and rounding may give less
             answers = confidence[:, None] >= self.thresholds - 1e-12
             classes = model.classes_[most][:, None]
             found[:, first : first + self.n_thresholds] = np.where(answers, classes, ASKS)
         return found
 
     def learn(self, X: Any, labels: Integers) -> None:
-        """Fit the models anew."""
+        """Refit the models."""
         self.fitted = [clone(model).fit(X, labels) for model in self.models]
 
 
 def _name(model: Any) -> str:
-    """Return the name of a model's class, of a pipeline that of its last step."""
+    """Return the name of a model's class, or of the last step of a pipeline."""
     return type(model.steps[-1][1] if hasattr(model, "steps") else model).__name__
 
 
 def check_classes(classes: Any) -> NDArray[Any]:
-    """Return the classes as an array; ParameterError unless they are two or more, all different."""
+    """Return the classes as an array; ParameterError unless there are two, and all differ."""
     found = np.asarray(classes)
     n = found.size
     if found.ndim != 1 or not 2 <= n <= _MOST_CLASSES or len(set(found.tolist())) != n:
@@ -156,7 +156,7 @@ def check_classes(classes: Any) -> NDArray[Any]:
 
 
 def posterior_of(losses: Floats, eta: float) -> GibbsPosterior[int]:
-    """Return the posterior of expert numbers by estimated losses, at the temperature 1 / eta."""
+    """Return the posterior over expert indices from estimated losses, at temperature 1 / eta."""
     n_experts = len(losses)
     return GibbsPosterior(
         objective=lambda expert: float(losses[expert]),
@@ -168,7 +168,7 @@ def posterior_of(losses: Floats, eta: float) -> GibbsPosterior[int]:
 
 
 class _OtherExpert:
-    """Propose any other expert, all equally probable."""
+    """Propose any other expert, all with the same probability."""
 
     def __init__(self, n_experts: int) -> None:
         self._n_experts = n_experts

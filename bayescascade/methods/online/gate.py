@@ -1,4 +1,4 @@
-"""A gate that answers easy rows itself and asks for the labels of hard ones, for a price."""
+"""A gate that predicts easy rows, and buys the labels of hard ones."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -184,7 +184,7 @@ class OnlineGate(Printed):
         self._rng = np.random.default_rng(random_state)
 
     def _begin(self) -> None:
-        """Forget all rounds."""
+        """Delete all rounds."""
         game = game_of(
             self.rates, self.horizon, len(self._pool.names), self.cost,
             is_mixed=self.exploration == "mix", is_known=self.known_cost,
@@ -298,7 +298,7 @@ class OnlineGate(Printed):
         return Played(found.asked, answers, found.chances, self.cost, found.is_interrupted)
 
     def _rows(self, X: Any) -> Any:
-        """Return rows as experts take them: a matrix, or as they are."""
+        """Return rows for the experts: as a matrix, or unchanged."""
         if self._encoder is not None:
             return self._encoder.transform(GivenRows.of(X), "OnlineGate", self._means)
         if isinstance(self._pool, ConfidentModels):
@@ -322,7 +322,7 @@ class OnlineGate(Printed):
 
     @property
     def estimated_losses_(self) -> Floats:
-        """Sums of the experts' estimated losses, (n_experts,)."""
+        """Sums of estimated losses of the experts, (n_experts,)."""
         return self._stream.standing.losses.copy()
 
     @property

@@ -1,4 +1,4 @@
-"""What came of rounds that the gate played."""
+"""Results of the rounds of the gate."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,17 +16,17 @@ _SHOWN = 8  # experts
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Decision:
-    """What the gate does about one row; `OnlineGate.learn` takes it back.
+    """The decision of the gate about one row, for `OnlineGate.learn`.
 
     Parameters
     ----------
     round : int
-        Its number, from 0.
+        Number of the round, from 0.
     asks : bool
     prediction : label or None
-        The answer; None if it asks.
+        The prediction; None if the gate asks.
     ask_probability : float
-        How probable it was that it asks.
+        Probability of asking.
     """
 
     round: int
@@ -37,18 +37,18 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Played:
-    """Rounds in their order.
+    """The rounds in order.
 
     Parameters
     ----------
     asked : (n_rounds,) array of bool
     predictions : (n_rounds,) array
-        What was answered; the label where it was asked for.
+        Predictions, or the labels that were asked for.
     ask_probabilities : (n_rounds,) float64
     cost : float
-        Of asking.
+        Cost of a label.
     is_interrupted : bool
-        Whether Ctrl-C ended it before the last row.
+        Whether Ctrl-C ended the rounds before the last row.
     """
 
     asked: Flags
@@ -58,7 +58,7 @@ class Played:
     is_interrupted: bool = False
 
     def losses(self, y: ArrayLike) -> Floats:
-        """Return the loss of each round, given all labels: the cost where it asked, 1 for an error.
+        """Return the loss of each round, given all labels: the cost of a label, or 1 for an error.
 
         y : (n_rounds,) array of labels. Raises DataError if it has another length.
         """
@@ -70,7 +70,7 @@ class Played:
 
 
 def gate_page(gate: Any, pool: Pool, n_learned: int) -> Page:
-    """Return how often a gate asked, what is proved of it, and the experts that weigh most."""
+    """Return how often a gate asked, its bound, and the experts with the largest weights."""
     names, weights, n = pool.names, gate.probabilities_, max(gate.n_rounds_, 1)
     heading = [f"online gate   {len(names):,} experts   asking costs {gate.cost:g}",
                f"{gate.n_rounds_:,} rounds", f"asked in {gate.n_asked_ / n:.1%}"]  # fmt: skip

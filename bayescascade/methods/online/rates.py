@@ -1,23 +1,22 @@
-"""Learning and exploration rates of the gate, and what they promise.
+"""Learning and exploration rates of the gate, and their bounds.
 
 With K experts, T rounds and a cost c of asking, the expected regret is the expected sum of losses
-less that of the expert that is best in hindsight. Estimated losses are >= 0 and seen with the
-probability P_t >= gamma_t, so that for any rates eta_t that do not grow
+minus that of the best expert in hindsight. Estimated losses are >= 0 and seen with probability P_t
+>= gamma_t, so for any rates eta_t that do not grow
 
     regret  <=  log K / eta_T  +  sum_t [ eta_t / (2 gamma_t) + c gamma_t ]
 
 (Nan 2018, 6.12 to 6.16; the factor 1/2 in the second-order bound of exponential weights holds for
-losses >= 0). It stays true where asking has the probability max(Q_t, gamma_t), Q_t the weight of
-the experts that ask, in place of a mixture, and where the cost of asking is charged as known: what
-is charged then has no variance.
+losses >= 0). It is also true if the probability of asking is max(Q_t, gamma_t) instead of a
+mixture, Q_t the weight of the experts that ask, and if the cost of asking is charged as known,
+because this charge has no variance.
 
 * "horizon": the thesis's eta = c^(-1/3) (log K / T)^(2/3), gamma = c^(-2/3) (log K / T)^(1/3),
   which needs ``T >= log K / c^2``. Its bound (6.16) is log K / eta + eta T / gamma + c gamma T.
 * "anytime", without a horizon: eta_t = .9615 c^(-1/3) (log K / t)^(2/3), at most 2 c, and gamma_t =
   sqrt(eta_t / (2 c)), for which the bracket is sqrt(2 c eta_t).
-* "adaptive": the same with the variance V_t of losses under the weights in place of 1, a running
-  mean weighted by importance: where experts agree, nothing is to be learned from asking. No bound
-  is proved for it.
+* "adaptive": the same with the variance V_t of losses under the weights instead of 1, a running
+  mean with importance weights: if experts agree, asking teaches nothing. No bound is proved for it.
 """
 
 from math import cbrt, ceil, log
@@ -36,7 +35,7 @@ _FACTOR = 0.9615  # minimizes the bound's factor of T^(2/3)
 def game_of(
     rates: str, horizon: int | None, n_experts: int, cost: float, *, is_mixed: bool, is_known: bool
 ) -> Game:
-    """Return the game of a gate's options; a horizon is there for rates "horizon" alone."""
+    """Return the game of a gate's options; only rates "horizon" have a horizon."""
     eta, gamma = _FACTOR * cost ** (-1 / 3), 0.0
     if horizon is not None:
         eta, gamma = thesis_rates(horizon, n_experts, cost)
@@ -44,7 +43,7 @@ def game_of(
 
 
 def thesis_rates(n_rounds: int, n_experts: int, cost: float) -> tuple[float, float]:
-    """Return eta and gamma of the thesis (1412); ParameterError where gamma would exceed 1."""
+    """Return eta and gamma of the thesis (1412); ParameterError if gamma would exceed 1."""
     log_k = log(n_experts)
     least = ceil(log_k / cost**2)
     if n_rounds < least:
@@ -71,7 +70,7 @@ def regret_bound(
         log_k = d * (1 + log(max(t, d) / d))
     if rates == "adaptive":
         return None
-    if rates == "horizon":  # no bound beyond what losses can be
+    if rates == "horizon":  # at most the maximum sum of losses
         return min(3 * cbrt(cost * log_k * t * t), float(t))
     eta = _FACTOR * cost ** (-1 / 3) * (log_k / np.arange(1, t + 1)) ** (2 / 3)
     eta = np.minimum(eta, 2 * cost)
@@ -79,7 +78,7 @@ def regret_bound(
 
 
 def regret_lower_bound(n_rounds: int, n_experts: int) -> float:
-    """Return what the expected regret of any player is at least, for some losses and a cost of 1.
+    """Return a lower bound on any player's expected regret, for some losses and cost 1.
 
     Nan (2018), section 6.3 as corrected in the errata of the documentation; 0 for up to 3
     experts.

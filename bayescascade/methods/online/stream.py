@@ -1,4 +1,4 @@
-"""Rounds of the gate in blocks: experts decide, labels are bought, and models learn on."""
+"""Rounds of the gate in blocks: experts decide, labels are bought, and models are refitted."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,14 +12,14 @@ from bayescascade.base.saved_arrays import read_array
 from bayescascade.methods.online.experts import ASKS, Decisions, Pool
 from bayescascade.methods.online.kernels.rounds import Game, Rows, Standing, play
 
-_BLOCK = 4096  # rows that are decided about at a time
-_GROWTH = 1.5  # of the labels, after which models learn anew
-_GENERATORS = {"PCG64": np.random.PCG64, "PCG64DXSM": np.random.PCG64DXSM}  # that files hold
-_KINDS = {"b": np.bool_, "i": np.int64, "f": np.float64}  # of rows
+_BLOCK = 4096  # rows to decide about at a time
+_GROWTH = 1.5  # models are refitted after this growth of the number of labels
+_GENERATORS = {"PCG64": np.random.PCG64, "PCG64DXSM": np.random.PCG64DXSM}  # kinds in files
+_KINDS = {"b": np.bool_, "i": np.int64, "f": np.float64}  # kinds of rows
 
 
 class Outcome(NamedTuple):
-    """What came of rows: see `Rows`."""
+    """Results of rows; see `Rows`."""
 
     asked: Flags
     answers: Integers
@@ -29,10 +29,10 @@ class Outcome(NamedTuple):
 
 @dataclass(eq=False)
 class Stream:
-    """The rounds of a gate, one after the other.
+    """The rounds of a gate.
 
-    They do not depend on how rows come: uniforms are drawn row by row, and models learn after the
-    round that brings the labels which that takes.
+    They do not depend on the division of rows into calls: uniforms are drawn row by row, and models
+    are refitted after the round with the last label needed.
     """
 
     pool: Pool
@@ -40,14 +40,14 @@ class Stream:
     learns: bool
     rng: np.random.Generator
     standing: Standing = field(init=False)
-    n_learned: int = 0  # labels that models learned from
+    n_learned: int = 0  # number of labels in the models
     _rows: list[Any] = field(default_factory=list)
     _labels: list[Integers] = field(default_factory=list)
     uniforms: Floats = field(default_factory=lambda: np.empty((0, 2)))
 
     def __post_init__(self) -> None:
         k = len(self.pool.names)
-        # the variance begins as if a round had shown the largest there can be
+        # the variance begins as if one round had had the largest possible one
         sums = np.array([0.0, 0.0, 0.0, 1.0, self.game.eta])
         self.standing = Standing(np.zeros(k), sums, np.zeros(k))
 
@@ -57,12 +57,12 @@ class Stream:
         return int(self.standing.sums[0])
 
     def begin(self, rows: Any, labels: Integers) -> None:
-        """Learn from rows whose labels cost nothing."""
+        """Learn from rows with free labels."""
         self._rows, self._labels = [rows], [labels]
         self._learn()
 
     def prepare(self, rows: Any, labels: Integers) -> Rows:
-        """Return the rows of the next rounds, decided about; labels -1 are not known yet."""
+        """Return the rows of the next rounds with decisions; labels -1 are not known yet."""
         n = len(labels)
         more = n - len(self.uniforms)
         if more > 0:
@@ -73,21 +73,21 @@ class Stream:
         )  # fmt: skip
 
     def looked_ahead(self, made: Rows) -> tuple[bool, float]:
-        """Return whether the first row asks, and how probable that was, without playing it."""
+        """Return whether the gate asks for the first row, and its probability, without playing."""
         trial = Standing(*(part.copy() for part in self.standing))
         is_asking = play(self.game, trial, made, 0, np.inf) == 0
-        if is_asking:  # a label ends the trial; which one is of no effect on the chance
+        if is_asking:  # any label ends the trial, and does not affect the probability
             play(self.game, trial, made._replace(labels=np.zeros(1, np.int64)), 0, np.inf)
         return is_asking, float(made.chances[0])
 
     def end(self, made: Rows, rows: Any) -> None:
-        """Play one row that was looked at ahead, whose label is there if it asks."""
+        """Play a row after `looked_ahead`, with its label if the gate asks."""
         play(self.game, self.standing, made, 0, np.inf)
         self.uniforms = self.uniforms[1:]
         self._buy(made, rows)
 
     def play(self, rows: Any, labels: Integers, ask: Callable[[int], int]) -> Outcome:
-        """Play all rows; Ctrl-C ends it. ask(i) is the class of row i, where labels has -1."""
+        """Play all rows until Ctrl-C. ask(i) is the class of row i if labels[i] is -1."""
         blocks: list[Rows] = []
         is_interrupted = False
         try:
@@ -113,7 +113,7 @@ class Stream:
         number: int,
         blocks: list[Rows],
     ) -> None:
-        """Play the rows of a block, the first of which has a number; append what came of it."""
+        """Play the rows of a block from row `number` on, and append the results."""
         made = self.prepare(rows, labels)
         at = 0
         try:
@@ -124,14 +124,14 @@ class Stream:
                 self._buy(_cut(made, slice(begun, at)), part_of(rows, slice(begun, at)))
                 if is_missing:
                     labels[at] = ask(number + at)
-                elif at < len(labels):  # models have learned
+                elif at < len(labels):  # models were refitted
                     made.decisions[at:] = self._decided(part_of(rows, slice(at, None)))
         finally:
             self.uniforms = self.uniforms[at:]
             blocks.append(_cut(made, slice(0, at)))
 
     def _decided(self, rows: Any) -> Decisions:
-        """Return decisions; DataError if nobody would explore."""
+        """Return decisions; DataError if no expert asks in a round."""
         found = np.ascontiguousarray(self.pool.decide(rows))
         explores = (found == ASKS).any(axis=1)
         if not explores.all():
@@ -144,10 +144,10 @@ class Stream:
     # -- files -------------------------------------------------------------------------------------
 
     def to_record(self) -> dict[str, Any]:
-        """Return the rounds played, and the labels bought with their rows, but no model.
+        """Return the rounds, and the bought labels with their rows, but no models.
 
-        A file cannot hold any classifier without code, so models are fitted again when it is read.
-        They are the same if they are deterministic, or have a `random_state`.
+        A file without code cannot contain all kinds of classifiers, so models are refitted when it
+        is read. They are the same if they are deterministic, or have a `random_state`.
         """
         state: dict[str, Any] = dict(self.rng.bit_generator.state)
         if state["bit_generator"] not in _GENERATORS:
@@ -168,7 +168,7 @@ class Stream:
         }
 
     def restore(self, record: Mapping[str, Any], n_classes: int, width: int) -> None:
-        """Become the stream of a record; models learn from its rows, of some width, again."""
+        """Restore a stream from a record, and refit models to its rows (n, width)."""
         losses = read_array(record, "losses", self.standing.losses.shape)
         sums = read_array(record, "sums", self.standing.sums.shape)
         uniforms = read_array(record, "uniforms", (None, 2))
@@ -197,14 +197,14 @@ class Stream:
         return sum(map(len, self._labels))
 
     def _labels_to_learn(self) -> float:
-        """Return the number of labels asked for at which models learn anew."""
+        """Return the number of labels at which models are refitted."""
         if not self.learns:
             return np.inf
         missing = np.ceil(_GROWTH * self.n_learned) - self._n_known
         return float(self.standing.sums[1] + missing)
 
     def _buy(self, made: Rows, rows: Any) -> None:
-        """Keep rows with labels that were bought, and learn from them where it is time."""
+        """Keep rows with bought labels, and refit models if it is time."""
         if not self.learns or not made.asked.any():
             return
         self._rows.append(rows[made.asked])

@@ -1,1 +1,1 @@
-"""Rademacher observations: linear classifiers learned from sums of examples in place of them."""
+"""Rademacher observations: linear classifiers that learn from sums of examples."""

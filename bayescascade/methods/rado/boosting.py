@@ -1,23 +1,23 @@
 """RadoBoost.
 
-With z_jk = pi_jk / pi_*k, pi_*k = max_j |pi_jk|, and weights w of the rados that begin equal, a
+With z_jk = pi_jk / pi_*k, pi_*k = max_j |pi_jk|, and initially equal weights w of the rados, a
 round picks a feature k and takes (Nock and others, 2015, Algorithm 1, equations 9 to 11)
 
     r = sum_j w_j z_jk,   theta_k += 1 / (2 kappa pi_*k) log (1 + r) / (1 - r),
     w_j <- w_j (1 - r z_jk) / (1 - r^2).
 
-As exp(-a z) <= (1 - r z) / sqrt(1 - r^2) for a = log((1 + r) / (1 - r)) / 2 and |z| <= 1, the
+Because exp(-a z) <= (1 - r z) / sqrt(1 - r^2) for a = log((1 + r) / (1 - r)) / 2 and |z| <= 1, the
 exponential rado-risk, the mean of exp(-theta pi_j), is at most exp(-sum_t r_t^2 / (2 kappa)) after
-every round (equations 12 and 17), indeed at most prod_t (1 - r_t^2)^(1 / (2 kappa)), which is
+every round (equations 12 and 17), and even at most prod_t (1 - r_t^2)^(1 / (2 kappa)), which is
 `Boosted.log_bounds`.
 
-**Departures from the paper.** theta is infinite at |r| = 1: r is clipped to +-(1 - 2**-20), which
-keeps the bound, for (1 - r r') / (1 - r^2) <= 1 where the clipped r is nearer to 0 than r'; weights
-are divided by their sum, which is 1 - r^2 but for that, and kept as logarithms. Features with pi_*k
-= 0 are skipped. The text around (17) has twice as large a step, with which the bound would not hold
-(for kappa = 1, z = +-1, a round does not lower the risk at all): here it is that of (10), over
-kappa. As kappa does not enter the weights, it scales theta and changes no prediction. What is
-returned is the theta of the least risk so far, not the last.
+**Departures from the paper.** theta is infinite at |r| = 1: r is clipped to +-(1 - 2**-20). The
+bound remains true, because (1 - r r') / (1 - r^2) <= 1 if the clipped r is nearer to 0 than r'.
+Weights are divided by their sum, which is 1 - r^2 except for clipping, and kept as logarithms.
+Features with pi_*k = 0 are skipped. The text around (17) has a step twice as large, for which the
+bound is wrong (for kappa = 1, z = +-1, a round does not lower the risk at all). Here the step is
+that of (10), divided by kappa. The weights do not depend on kappa, so it scales theta and changes
+no prediction. The result is the theta of the least risk, not the last one.
 """
 
 import math
@@ -35,19 +35,19 @@ _LEAST_EDGE = 1e-12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Boosted:
-    """What boosting found, and the way there."""
+    """The result of boosting, and its rounds."""
 
-    theta: Floats  # (n_columns,), of the least risk so far
-    best_round: int  # that found theta; 0 is theta = 0
+    theta: Floats  # (n_columns,), with the least risk
+    best_round: int  # round of theta; 0 for theta = 0
     features: Integers  # (n_rounds,), picked
-    edges: Floats  # (n_rounds,), r, as clipped
+    edges: Floats  # (n_rounds,), r after clipping
     log_risks: Floats  # (n_rounds,), log of the mean of exp(-theta pi) after each round
     log_bounds: Floats  # (n_rounds,), upper bounds of log_risks
-    has_converged: bool  # no feature was better than chance in the end
+    has_converged: bool  # whether finally no feature was better than chance
 
     @property
     def n_rounds(self) -> int:
-        """How many there were."""
+        """Number of rounds."""
         return len(self.features)
 
     @property
@@ -59,14 +59,15 @@ class Boosted:
 def boost(
     vectors: Floats, n_rounds: int, *, weak_learner: str = "best", kappa: float = 1.0
 ) -> Boosted:
-    """Boost over rados; the watch in use ends it after a round.
+    """Boost over rados; the current watch may end it after a round.
 
-    vectors (n, n_columns) float64; weak_learner: the feature of the largest |r|, "best", or of the
-    median one, "prudential", for rados with noise (section 5.2); kappa >= 1 divides theta.
+    vectors (n, n_columns) float64; weak_learner: "best" picks the feature with the largest |r|,
+    "prudential" the one with the median |r|, for rados with noise (section 5.2); kappa >= 1 divides
+    theta.
     """
     largest = np.abs(vectors).max(axis=0)
     used = np.flatnonzero(largest > np.finfo(np.float64).tiny)
-    # by columns, for each round reads one, and a product reads all
+    # stored by columns, because each round reads one
     scaled = np.asfortranarray(vectors[:, used] / largest[used])
     n, n_used = scaled.shape
     log_weights, margins = np.zeros(n), np.zeros(n)

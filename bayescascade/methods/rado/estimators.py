@@ -30,9 +30,9 @@ from bayescascade.model.search import Search, Seed
 from bayescascade.report.page import BLANK, Numbers, Page, Pieces, PrintedTable, count_of
 
 _MOST_SHOWN = 20  # coefficients
-_MOST_REASONS = 4  # of a row
-_MANY = 50  # rows of a sum
-_MOST_ITERATIONS = 1_000  # of learner "map"
+_MOST_REASONS = 4  # number for a row
+_MANY = 50  # above this number of rows of a sum, "auto" is "moments"
+_MOST_ITERATIONS = 1_000  # for learner "map"
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -169,7 +169,7 @@ class RadoBoostClassifier(MatrixClassifier):
         return self._learn(rados, watch, is_late=False)
 
     def _learn(self, rados: Rados, watch: Watch, is_late: bool) -> Self:
-        """Learn from rados in the time left; `is_late`: there was too little to make them all."""
+        """Learn from rados in the remaining time; `is_late`: too short to make them all."""
         self._set_reading(rados.reading)
         self.rados_, self.promise_ = rados, rados.promise
         self.learner_ = self.learner
@@ -193,7 +193,7 @@ class RadoBoostClassifier(MatrixClassifier):
         elif self.learner_ == "moments":
             self.theta_ = self.posterior_.peak()
         else:
-            scales = self.posterior_.scales  # in units of which all coefficients are alike
+            scales = self.posterior_.scales  # units in which all coefficients have the same prior
             alike = RadoPosterior(rados.values * scales, rados.n_rows)
             how = Search(
                 "ascent", None, 1, 1, 0, None, False, None, self.time_limit,
@@ -247,7 +247,7 @@ class RadoBoostClassifier(MatrixClassifier):
         return {"decision": self._decisions(rows).tolist()}
 
     def _reasons(self, X: Any) -> list[str]:
-        """Return what adds most to each decision; its sign says which class it speaks for."""
+        """Return the largest terms of each decision; their signs point to the classes."""
         names, told = self._reading.columns, []
         for row in self._reading.scaled(self._matrix(X)) * self.theta_:
             most = np.argsort(-np.abs(row), kind="stable")[:_MOST_REASONS].tolist()
@@ -303,7 +303,7 @@ class RadoBoostClassifier(MatrixClassifier):
         return ()
 
     def _page(self) -> Page:
-        """Return what is promised, and the coefficients, the largest first."""
+        """Return the guarantee, and the coefficients, the largest first."""
         no, yes = (level_text(label) for label in self.classes_.tolist())
         order = np.argsort(-np.abs(self.theta_), kind="stable")[:_MOST_SHOWN]
         promise: Page = () if self.promise_ is None else (*self.promise_.page(), BLANK)
@@ -373,7 +373,7 @@ class RadoBoostClassifier(MatrixClassifier):
         self.declares.check(self)
         self._set_reading(Reading.from_record(record["reading"]))
         self.theta_ = read_array(record, "theta", (self._reading.n_columns,))
-        self.learner_ = record.get("learner", self.learner)  # of older files that of the parameter
+        self.learner_ = record.get("learner", self.learner)  # not in older files
         check_choice("learner", self.learner_, LEARNERS[1:])
         about = record["about"]
         self._about = {

@@ -1,4 +1,4 @@
-"""Parameters of rados and of classifiers that learn from them, declared once."""
+"""Parameters of rados and of classifiers that learn from them."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ _FAIR_COIN = "a random half"
 
 
 class LearnerParameters(TimeParameters):
-    """Of learning from rados that were made."""
+    """Parameters of learning from rados."""
 
     learner = Choice(
         "auto",
@@ -42,14 +42,14 @@ class LearnerParameters(TimeParameters):
 
 
 class MadeParameters(Parameters):
-    """Of all rados that are made."""
+    """Parameters of making all rados."""
 
     n_rados = Integer(1000, "Number of rados", minimum=1, option="n")
     intercept = Flag(True, "A column of ones")
 
 
 class PlainParameters(MadeParameters):
-    """Of those that promise nothing."""
+    """Parameters of rados without a guarantee."""
 
     support: Integer[Any] = Integer(
         None, "Number of rows in each rado", words=("auto",), minimum=1, none=_FAIR_COIN
@@ -59,7 +59,7 @@ class PlainParameters(MadeParameters):
 
 
 class SampleParameters(PlainParameters):
-    """Of `Rados.sample`."""
+    """Parameters of `Rados.sample`."""
 
     time_limit = Real(
         None, "Stop making rados after this time", above=0.0, none="no limit", metavar="SECONDS"
@@ -74,14 +74,14 @@ class SampleParameters(PlainParameters):
 
 
 class PrivateParameters(MadeParameters):
-    """Of those that promise something."""
+    """Parameters of rados with a guarantee."""
 
     epsilon = Real(None, "Privacy budget of all rados together", above=0.0)
     delta = Real(1e-6, "Delta of the privacy budget", above=0.0, below=1.0)
 
 
 class FeatureParameters(PrivateParameters):
-    """Of `Rados.sample_feature_private`."""
+    """Parameters of `Rados.sample_feature_private`."""
 
     n_rados = Integer(100, MadeParameters.n_rados.about, minimum=1, option="n")
     feature = Other(
@@ -101,7 +101,7 @@ class FeatureParameters(PrivateParameters):
 
 
 class GaussianParameters(PrivateParameters):
-    """Of `Rados.sample_gaussian`."""
+    """Parameters of `Rados.sample_gaussian`."""
 
     support = Integer(None, PlainParameters.support.about, minimum=1, none=_FAIR_COIN)
     classes = TwoLevels(None, "The two labels, even if only one occurs", none="")
@@ -115,7 +115,7 @@ class GaussianParameters(PrivateParameters):
 
 
 class RadoParameters(LearnerParameters, PlainParameters, RunParameters):
-    """Of `RadoBoostClassifier`."""
+    """Parameters of `RadoBoostClassifier`."""
 
     kappa = Real(1.0, "Divisor of the coefficients of boosting", minimum=1.0)
     prior_scale = Real(1.0, "Prior standard deviation of coefficients", above=0.0)

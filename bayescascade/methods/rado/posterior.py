@@ -1,4 +1,4 @@
-"""Linear classifiers as posteriors: by rados, or by the rows themselves.
+"""Posteriors over linear classifiers, given rados or rows.
 
 The log likelihood of coefficients theta is minus m times the logistic loss, or rado-risk (Nock and
 others, 2015, equations 1 and 4):
@@ -6,23 +6,23 @@ others, 2015, equations 1 and 4):
     rows:   - sum_i log(1 + exp(-y_i theta x_i)),
     rados:  - m log 2 - log mean_j exp(-theta pi_j).
 
-**Over all 2^m rados the two are the same** (lemma 2); the prior is normal around 0. Over a sample
-of rados they are near each other where theta is small, sd(theta pi) well below sqrt(2 log n):
-beyond, the mean is that of the few rados that are worst. Where a theta has theta pi > 0 for all
-rados, as is usual, the likelihood grows along it without end, and the prior alone says how far: the
-direction of the maximum is then what counts, and intervals are those of the sample of rados, not of
-the rows.
+**Over all 2^m rados the two are the same** (lemma 2); the prior is normal around 0. For a sample of
+rados, they are close if theta is small, sd(theta pi) well below sqrt(2 log n). Beyond that, the few
+worst rados dominate the mean. Usually there is a theta with theta pi > 0 for all rados. Then the
+likelihood grows without bound along it, and only the prior limits its length: the direction of the
+maximum is meaningful, and intervals are those for the sample of rados, not for the rows.
 
-``approximation="moments"`` takes two terms of the logarithm's expansion in place of it, with mean u
-and covariance C of the rados,
+``approximation="moments"`` uses the first two terms of the logarithm's expansion, with mean u and
+covariance C of the rados,
 
     - m log 2 + theta u - theta C theta / 2.
 
-With independent fair coins u is sum_i y_i x_i / 2 and C is sum_i x_i x_i' / 4, but for chance, and
+With independent fair coins u is sum_i y_i x_i / 2 and C is sum_i x_i x_i' / 4, up to chance, and
 this is the logistic log likelihood to second order around theta = 0: its maximum is twice the
-coefficients of least squares for labels -1 and 1. All rados tell of it, not the worst few. Of rados
-with a fixed support s, u is 2 s / m times as much, and C lacks a multiple of u u' and has another
-unit, which changes the length of its maximum, but for the prior's part, and not the direction.
+coefficients of least squares for labels -1 and 1. It depends on all rados, not on the few worst.
+For rados with a fixed support s, u is 2 s / m times as large, and C lacks a multiple of u u' and
+has another unit. Apart from the prior, this changes the length of the maximum, but not its
+direction.
 """
 
 import math
@@ -42,7 +42,7 @@ from bayescascade.model.draws import TraceLegend
 
 
 class _LinearPosterior(ContinuousPosterior):
-    """Coefficients with a normal prior of deviations `scales`; subclasses have the likelihood."""
+    """Coefficients with a normal prior with deviations `scales`; subclasses have the likelihood."""
 
     def __init__(self, vectors: Floats, prior_scale: ArrayLike, names: Sequence[str]) -> None:
         n_columns = vectors.shape[1]
@@ -143,7 +143,7 @@ class RadoPosterior(_LinearPosterior):
         self.n_rows = check_integer("n_rows", n_rows, 1)
         self.approximation = check_choice("approximation", approximation, ("none", "moments"))
         super().__init__(_checked("rados", rados), prior_scale, names)
-        # in units of the prior, in which neither squares nor their inverse leave what floats hold
+        # in units of the prior, in which squares and their inverses do not overflow
         scaled = self._vectors * self.scales
         self._mean = scaled.mean(axis=0)
         centered = scaled - self._mean

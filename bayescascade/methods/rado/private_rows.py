@@ -1,16 +1,16 @@
-"""Rows read so that nothing but what noise hides depends on the cells that are protected.
+"""Reading rows such that only values hidden by noise depend on protected cells.
 
 **A feature**: neighbors differ in that feature of one row. Its two values are declared, and
-all else is read from a table whose cells of the feature are all alike.
+everything else is read from a table with equal cells of the feature.
 
-**Rows**: neighbors differ in any cells and the label of one row, so nothing is learned of them.
-Columns of categories have the levels that their type declares; all others hold numbers, between
-bounds that are declared, and so are the two classes. A cell that is missing, infinite or no number
-is an error that names it: a row with such a cell is not among the neighbors that are protected.
+**Rows**: neighbors differ in any cells and the label of one row, so nothing is learned from them.
+Columns of categories have the levels declared by their type; all others contain numbers between
+declared bounds. The two classes are declared, too. A cell that is missing, infinite or not a number
+is an error that names it: a row with such a cell is not among the protected neighbors.
 
-Whatever a reading says is published beside the sums. So its levels, centers and classes must not
-come from cells that are to be protected: they are declared by the caller, by a type of truth values
-or of two categories, or by others' rados. A cell with neither value is an error, too.
+The reading is published with the sums. So its levels, centers and classes must not come from
+protected cells: they are declared by the caller, by a type of truth values or of two categories, or
+by other rados. A cell with neither value is an error, too.
 """
 
 from collections.abc import Mapping
@@ -49,9 +49,9 @@ Bounds = tuple[float, float] | Mapping[str, tuple[float, float]]
 def two_levels(name: str, given: Any) -> Two:
     """Return two declared levels, sorted: two texts, two numbers or two truth values.
 
-    Numbers are such that floats hold their middle and half of their difference exactly, so that
-    cells are exactly -1 and 1 in these units, and a sum's last digits give nothing away. Raises
-    ParameterError if they are not; calls them `name`.
+    For numbers, the mean and half of the difference must be exact as floats. Then cells are exactly
+    -1 and 1 in these units, and the last digits of a sum reveal nothing. Raises ParameterError
+    otherwise, with `name` in the message.
     """
     wrong = ParameterError(
         f"{name} must be two different texts, numbers or truth values, such as ('no', 'yes'), "
@@ -81,7 +81,7 @@ def two_levels(name: str, given: Any) -> Two:
 
 
 def declared_two(name: str, what: str, of: str, given: Any, cells: Cells) -> Two:
-    """Return two levels that are given, or that the type of cells declares, else an error."""
+    """Return two given levels, or those declared by the type of cells; ParameterError without."""
     found = two_of_type(cells) if given is None else given
     if found is None:
         raise ParameterError(
@@ -92,7 +92,7 @@ def declared_two(name: str, what: str, of: str, given: Any, cells: Cells) -> Two
 
 
 def two_of_type(cells: Cells) -> list[Any] | None:
-    """Return the two values that the type of a column declares, or None."""
+    """Return the two values declared by the type of a column, or None."""
     if isinstance(cells.dtype, pd.CategoricalDtype):
         categories: list[Any] = cells.cat.categories.tolist()
         return categories if len(categories) == 2 else None
@@ -100,7 +100,7 @@ def two_of_type(cells: Cells) -> list[Any] | None:
 
 
 def codes_of_two(label: str, cells: Cells, levels: Two) -> Integers:
-    """Return 0 or 1 for each cell, which may be written as text; errors call cells `label`."""
+    """Return 0 or 1 for each cell, which may be text; `label` names cells in errors."""
     if isinstance(levels[0], str):
         factor = factorize(label, cells)
         texts: list[Level] = [level_text(value) for value in factor.values]
@@ -122,7 +122,7 @@ def codes_of_two(label: str, cells: Cells, levels: Two) -> Integers:
 
 
 def with_truth_values(cells: Cells) -> Cells:
-    """Return cells in which truth values that are written as text are 0 and 1."""
+    """Return cells with truth values in text form as 0 and 1."""
     if not (cells.dtype == object or pd.api.types.is_string_dtype(cells.dtype)):
         return cells
     truth = cells.astype(str).str.strip().str.lower().map({"true": 1.0, "false": 0.0})
@@ -130,12 +130,12 @@ def with_truth_values(cells: Cells) -> Cells:
 
 
 def middle_of(low: Any, high: Any) -> tuple[float, float]:
-    """Return the middle of two numbers, and half of their difference, where neither overflows."""
+    """Return the middle of two numbers and half of their difference, without overflow."""
     return float(low) / 2 + float(high) / 2, float(high) / 2 - float(low) / 2
 
 
 def is_exact(center: float, unit: float) -> bool:
-    """Return whether floats take what is a unit from the center for exactly -1 and 1."""
+    """Return whether values one unit from the center are exactly -1 and 1 in floats."""
     with np.errstate(all="ignore"):
         middle, half = np.float64(center), np.float64(unit)
         return bool(
@@ -153,7 +153,7 @@ def read_hiding(
     intercept: bool,
     like: Reading | None,
 ) -> tuple[Rows, int]:
-    """Read rows whose protected feature is -1 or 1, and return the place of its column.
+    """Read rows with a protected feature, -1 or 1, and return the place of its column.
 
     `feature` is a column's name, or its index; `values` are its two levels, or None if its type
     declares them, or `like` does; the others as in `read_rows`.
@@ -168,7 +168,7 @@ def read_hiding(
         )
     at = names.index(feature)
     cells = frame.iloc[:, at]
-    if texts.is_text:  # then no cell decides on its type
+    if texts.is_text:  # then no cell affects the type
         cells = by_column(texts, like)[0].iloc[:, at]
     if like is None:
         levels = declared_two("values", "the two values of the feature", "it", values, cells)
@@ -191,14 +191,14 @@ def read_hiding(
 
 
 def _values_of_others(like: Reading, at: int, feature: str | int, values: Any) -> Two:
-    """Return the two values that others' rados have for a feature."""
+    """Return the two values of a feature in other rados."""
     if values is not None:
         raise ParameterError(f"values must be None with like, which has them, got {values!r}")
     places = np.flatnonzero(like.encoder.source == at)
     center, unit = (float(each[places[0]]) for each in (like.center, like.units))
     levels = like.encoder.levels[at]
     is_two = len(places) == 1
-    if levels is not None:  # a missing level is none of two
+    if levels is not None:  # a missing level is not one of two
         is_two = len(levels.levels) == levels.n_levels == 2 and center == unit == 0.5
     if not is_two or not is_exact(center, unit):
         raise ParameterError(
@@ -212,7 +212,7 @@ def _values_of_others(like: Reading, at: int, feature: str | int, values: Any) -
 
 
 def _with_values(reading: Reading, at: int, place: int, levels: Two) -> Reading:
-    """Return a reading in which a column has these two values, -1 and 1 in its units."""
+    """Return a reading in which a column has these two values as -1 and 1."""
     center, units = reading.center.copy(), reading.units.copy()
     encoder, ends = reading.encoder, (0.0, 1.0)
     if isinstance(levels[0], str):
@@ -228,7 +228,7 @@ def _with_values(reading: Reading, at: int, place: int, levels: Two) -> Reading:
 def read_declared(
     X: Any, y: Any, classes: Any, bounds: Bounds | None, *, intercept: bool, like: Reading | None
 ) -> Rows:
-    """Read rows of which nothing is learned, in units of which declared bounds are -1 and 1.
+    """Read rows without learning from them, in units in which declared bounds are -1 and 1.
 
     `classes` may be None if the type of `y` declares them, or `like` does; `bounds` of columns of
     numbers are not needed with `like`; X, y, intercept and like as in `read_rows`.
@@ -246,7 +246,7 @@ def read_declared(
             numbers = _numbers(f'column "{column_text(names[at])}"', frame.iloc[:, at])
             frame.isetitem(at, numbers)
     if like is None:
-        encoder = MatrixEncoder.learn(GivenRows(frame))  # from types alone
+        encoder = MatrixEncoder.learn(GivenRows(frame))  # from types only
         center, units = _scales(encoder, bounds)
         like = Reading(encoder, np.array(known), center, units, intercept)
     matrix = np.asarray(like.encoder.transform(GivenRows(frame), OWNER), np.float64)
@@ -276,7 +276,7 @@ def _classes(y: Any, classes: Any, like: Reading | None) -> tuple[Two, Cells]:
 
 
 def _numbers(label: str, cells: Cells) -> Floats:
-    """Return a column of numbers, perhaps as text, with truth values as 0 and 1."""
+    """Return a column of numbers, which may be text, with truth values as 0 and 1."""
     try:
         numbers = to_numbers(label, with_truth_values(cells))
     except OverflowError:
@@ -290,7 +290,7 @@ def _numbers(label: str, cells: Cells) -> Floats:
 
 
 def _scales(encoder: MatrixEncoder, bounds: Bounds | None) -> tuple[Floats, Floats]:
-    """Return the units of which declared bounds are -1 and 1: center and half width."""
+    """Return the units in which declared bounds are -1 and 1: center and half width."""
     lows, highs = (np.empty(len(encoder.source)) for _ in range(2))
     for place, (column, levels) in enumerate(zip(encoder.names, encoder.levels, strict=True)):
         if levels is None:

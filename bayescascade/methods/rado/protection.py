@@ -1,34 +1,35 @@
-r"""What rados promise about privacy, and the exact law of a protected coordinate.
+r"""The privacy guarantee of rados, and the exact distribution of a protected coordinate.
 
-Let feature j be boolean, taken as -1 and 1, so that edges have y_i x_ij = +-1, P of them +1 and
-N = m - P of them -1. With a uniform signature, the coordinate of a rado is A - B, A ~ Bin(P, 1/2)
-and B ~ Bin(N, 1/2): **pi_j = K - N with K = A + N - B ~ Bin(m, 1/2)**, whatever the data. DP-Feat
-(Nock and others, 2015, Algorithm 2) only takes signatures with K from c to m - c, c = ceil(beta
-(m + 1)), equation 16. A neighbor whose feature differs in one row has N + 1 or N - 1: its law is
-shifted by one. With p the law of K, of one rado therefore exactly
+Let feature j be boolean, coded as -1 and 1, so edges have y_i x_ij = +-1, P of them +1 and N = m -
+P of them -1. With a uniform signature, the coordinate of a rado is A - B, A ~ Bin(P, 1/2) and B ~
+Bin(N, 1/2): **pi_j = K - N with K = A + N - B ~ Bin(m, 1/2)**, for all data. DP-Feat (Nock and
+others, 2015, Algorithm 2) only uses signatures with K from c to m - c, c = ceil(beta (m + 1)),
+equation 16. A neighbor whose feature differs in one row has N + 1 or N - 1: its law is shifted by
+one. With p the law of K, therefore exactly, for one rado,
 
     delta(epsilon) = sum_k max(0, p(k) - exp(epsilon) p(k + 1)),   p(m - c + 1) = 0,
 
-the same the other way round, as p is symmetric. **Of n rados**, all n coordinates shift by the same
-one. Let L = log p(K) / p(K + 1) = log (K + 1) / (m - K) be the privacy loss, infinite at k = m - c
-(with probability q). For all t > 0, (1 - exp(-x))_+ <= exp(t x) t^t / (1 + t)^(1 + t), so that
+and the same in the other direction, because p is symmetric. **For n rados**, all n coordinates
+shift by the same one. Let L = log p(K) / p(K + 1) = log (K + 1) / (m - K) be the privacy loss,
+infinite at k = m - c (with probability q). For all t > 0, (1 - exp(-x))_+ <= exp(t x) t^t / (1 +
+t)^(1 + t), so
 
     delta_n(epsilon) <= 1 - (1 - q)^n
                         + min_t E[exp(t L); L < inf]^n exp(-t epsilon) t^t / (1 + t)^(1 + t);
 
-and delta_n(epsilon) <= n delta(epsilon / n). The smaller is promised.
+and delta_n(epsilon) <= n delta(epsilon / n). The guarantee has the smaller one.
 
-**Departures from the paper.** Its theorem 6 is asymptotic; this is for the m at hand. And cutting
-tails off *costs* privacy: the last value kept has no counterpart in a neighbor, and where it is cut
-off, that is more probable. `coordinate_delta` is least for c = 0, the plain rados, for every m,
-epsilon and n = 1, and grows with c: let k* be the least k with p(k) > exp(epsilon) p(k + 1) for the
-uncut law p, and S(i, j) its mass from i to j. If m - c <= k* only the last value counts, delta =
-p(m - c) / S(c, m - c), and a wider cut has a smaller numerator over a larger denominator. Else
-delta = (p(k*) - (exp(epsilon) - 1) S(k* + 1, m - c)) / S(c, m - c), with
-the same result. So the cut is 0 by default.
+**Departures from the paper.** Its theorem 6 is asymptotic; this is for the given m. And cutting off
+tails *costs* privacy: the last value kept has no counterpart in a neighbor, and a cut makes this
+value more probable. `coordinate_delta` is least for c = 0, the plain rados, for every m, epsilon
+and n = 1, and grows with c: let k* be the least k with p(k) > exp(epsilon) p(k + 1) for the uncut
+law p, and S(i, j) its mass from i to j. If m - c <= k*, only the last value counts, delta = p(m -
+c) / S(c, m - c), and a smaller c has a smaller numerator and a larger denominator. Otherwise delta
+= (p(k*) - (exp(epsilon) - 1) S(k* + 1, m - c)) / S(c, m - c), with the same result. So the cut is 0
+by default.
 
-What is protected is the coordinate alone. Whoever also has the others may recover the signature,
-and from it the cell: whole rows are what `Rados.sample_gaussian` protects.
+Only the coordinate is protected. With the other coordinates, one may recover the signature, and
+from it the cell: `Rados.sample_gaussian` protects whole rows.
 """
 
 import math
@@ -47,10 +48,10 @@ from bayescascade.privacy.accounting import times_text
 from bayescascade.report.page import Page, Pieces, warning
 from bayescascade.report.printed import Printed
 
-_MOST_DEVIATIONS = 36.0  # beyond which all probabilities of K are below those left out
-_TINY, _LEFT_OUT = 1e-280, 1e-270  # ratios to the middle that are left out, and what they may add
-_UP = 1.0 + 2.0**-20  # what is computed in floating point is rounded up by that
-_MOST_TRIED = 150.0  # epsilon
+_MOST_DEVIATIONS = 36.0  # beyond this all probabilities of K are left out
+_TINY, _LEFT_OUT = 1e-280, 1e-270  # ratios to the middle left out, and bound on their sum
+_UP = 1.0 + 2.0**-20  # factor for rounding up floating-point results
+_MOST_TRIED = 150.0  # largest epsilon tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +122,10 @@ class Promise(Printed):
 
 
 def released_together(promises: list[Promise | None], *, same_rows: bool) -> Promise | None:
-    """Return what releases promise together; None if that is nothing.
+    """Return the joint guarantee of releases; None if there is none.
 
-    Of different rows the weakest holds, as each person is in one; of the same rows, they add.
+    For different rows it is the weakest, because each person is in one release; for the same rows,
+    costs add up.
     """
     known = [promise for promise in promises if promise is not None]
     if len(known) < len(promises) or len({(one.protects, one.feature) for one in known}) > 1:
@@ -144,7 +146,7 @@ def released_together(promises: list[Promise | None], *, same_rows: bool) -> Pro
 
 
 def cut_of(n_rows: int, truncation: float) -> int:
-    """Return the fewest agreements K that signatures may have; at most half the rows.
+    """Return the minimum number of agreements K of signatures, at most half the rows.
 
     truncation in [0, 1/2) is the paper's beta.
     """
@@ -152,15 +154,15 @@ def cut_of(n_rows: int, truncation: float) -> int:
 
 
 def agreement_law(n_rows: int, cut: int) -> tuple[int, Floats]:
-    """Return the least K, and the probabilities of K from there up: Bin(m, 1/2) cut at both ends.
+    """Return the least K, and the probabilities of K from there on: Bin(m, 1/2) cut at both ends.
 
-    By ratios from the middle, C(m, k + 1) / C(m, k) = (m - k) / (k + 1), with a relative error of a
-    few units in the last place a step; as far as they are above 1e-280.
+    They are products of ratios from the middle, C(m, k + 1) / C(m, k) = (m - k) / (k + 1), down to
+    1e-280, with a relative error of a few units in the last place per step.
     """
     reach = math.ceil(_MOST_DEVIATIONS * math.sqrt(n_rows) / 2.0) + 1
     first = max(cut, n_rows // 2 - reach)
     middle = n_rows // 2
-    steps = np.arange(middle, first, -1)  # down from the middle: C(m, k - 1) / C(m, k)
+    steps = np.arange(middle, first, -1)  # down from the middle, C(m, k - 1) / C(m, k)
     below = np.cumprod(np.concatenate([[1.0], steps / (n_rows - steps + 1.0)]))[::-1]
     half = below if n_rows % 2 else below[:-1]
     weights = np.concatenate([below, half[::-1]])
@@ -172,8 +174,8 @@ def agreement_law(n_rows: int, cut: int) -> tuple[int, Floats]:
 def coordinate_delta(n_rows: int, cut: int, epsilon: float, n_rados: int = 1) -> float:
     """Return a delta such that the protected coordinate of n rados is (epsilon, delta)-private.
 
-    For one rado it is the least; for more it is a bound; see the module. n_rows >= 1: rows that
-    rados are made of; cut from 0 to n_rows / 2: see `cut_of`; epsilon >= 0.
+    For one rado it is the least; for more it is a bound; see the module. n_rows >= 1: number of
+    rows of the rados; cut from 0 to n_rows / 2: see `cut_of`; epsilon >= 0.
     """
     first, law = agreement_law(n_rows, cut)
     k = np.arange(first, first + len(law) - 1, dtype=np.float64)
@@ -202,12 +204,12 @@ def coordinate_delta(n_rows: int, cut: int, epsilon: float, n_rados: int = 1) ->
 def check_budget(
     n_rows: int, cut: int, epsilon: float, delta: float, n_rados: int, rounding: float = 0.0
 ) -> float:
-    """Return the delta that is promised at `epsilon`, at most the one asked for, in (0, 1).
+    """Return the delta guaranteed at `epsilon`, which is at most the given one, in (0, 1).
 
-    rounding >= 0: total variation by which each signature's law may be off: of one of the laws and
-    the other, it adds (1 + exp(epsilon)) times as much; the others as in `coordinate_delta`. Raises
-    PrivacyError if that cannot be promised; it says for which epsilon, or for how many rados, it
-    could.
+    rounding >= 0: bound on the error of each signature's law in total variation, which adds (1 +
+    exp(epsilon)) times as much, because both laws have it; the others as in `coordinate_delta`.
+    Raises PrivacyError if there is no such guarantee; the message says for which epsilon, or for
+    how many rados, there is one.
     """
 
     def promised(at: float, n: int) -> float:
@@ -225,7 +227,7 @@ def check_budget(
             middle = 0.5 * (low + high)
             is_enough = promised(middle, n_rados) <= delta
             low, high = (low, middle) if is_enough else (middle, high)
-        hints.append(f"epsilon must be at least {1.005 * high:.3g}")  # never rounded to less
+        hints.append(f"epsilon must be at least {1.005 * high:.3g}")  # not rounded down
     fewest, most = 0, n_rados
     while most - fewest > 1:
         n = (fewest + most) // 2
@@ -240,12 +242,13 @@ def check_budget(
 
 
 def draw_agreements(draw: Draw, n_rows: int, cut: int, n_rados: int) -> tuple[Integers, float]:
-    """Draw K for each rado, and return how far their law is from that of `agreement_law`, at most.
+    """Draw K for each rado, and return a bound on the distance of their law from `agreement_law`.
 
-    One random number a rado, whatever the truncation: the paper rejects signatures until one is
-    inside, which near beta = 1/2 takes minutes. The error is a total variation. With u = 2**-53,
-    of l probabilities each is wrong by at most 3 l u of itself, each sum of them, computed as (F +
-    p)(1 + e) with abs(e) <= u, adds an error of u, and so does the random number, a multiple of u.
+    This takes one random number per rado for any truncation; the paper rejects signatures until one
+    is inside, which near beta = 1/2 takes minutes. The distance is a total variation. With u =
+    2**-53, each of l probabilities has a relative error of at most 3 l u; each sum of them,
+    computed as (F + p)(1 + e) with abs(e) <= u, adds an error of u, and so does the random number,
+    a multiple of u.
     """
     first, law = agreement_law(n_rows, cut)
     cumulative = np.cumsum(law)

@@ -1,8 +1,8 @@
-"""Rademacher observations of labeled rows: sums of edges, and what they promise about the rows.
+"""Rademacher observations of labeled rows: sums of edges, with an optional privacy guarantee.
 
-They are computed where the rows are, and learned from where they are handed to: a
-`RadoBoostClassifier` needs nothing else. Nobody is protected by that alone. Two ways to make them
-promise something are in `releases`, and they promise different things: see `Promise`.
+They are computed by the owner of the rows, and given to others, whose `RadoBoostClassifier` needs
+nothing else. This alone protects nobody. `releases` has two ways to make rados with different
+guarantees; see `Promise`.
 """
 
 import warnings
@@ -32,7 +32,7 @@ from bayescascade.privacy.accounting import PrivacyLedger
 from bayescascade.report.page import BLANK, Heading, Page, Pieces, count_of
 from bayescascade.report.printed import Printed
 
-_FEW = 10  # rows of a sum by support "auto"
+_FEW = 10  # rows of a sum with support "auto"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -393,7 +393,7 @@ class Rados(Printed):
         m, s = self.n_rows, self.support
         variance = m / 4.0 if s is None else max(s * (1.0 - s / m), 1.0 / m)
         largest = np.abs(self.values).max(axis=0)
-        largest[largest == 0.0] = 1.0  # squares of very large sums would not fit
+        largest[largest == 0.0] = 1.0  # squares of very large sums would overflow
         spreads: Floats = largest * ((self.values / largest).std(axis=0) / np.sqrt(variance))
         usable = np.isfinite(spreads) & (spreads > np.finfo(np.float64).tiny)
         return np.where(usable, spreads, 1.0)

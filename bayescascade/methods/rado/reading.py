@@ -1,9 +1,9 @@
-"""How rows and labels become edges y x, in a way that parties who never meet can agree on.
+"""The conversion of rows and labels to edges y x, such that several parties can agree on it.
 
 A label is -1 if it is the first of two sorted classes, +1 if the second. Columns are those of a
-`MatrixEncoder`, each less a center and divided by a unit; last may stand an intercept, a column of
-ones. All this is part of what is handed over with rados, so that others add theirs, and the
-classifier reads new rows as it was meant.
+`MatrixEncoder`, each minus a center and divided by a unit; the last one may be an intercept, a
+column of ones. Rados contain all of this, so others can add theirs, and the classifier reads new
+rows in the same way.
 """
 
 import io
@@ -42,24 +42,24 @@ from bayescascade.methods.rado.signatures import Edges
 from bayescascade.model.record import contradictions_refused
 
 OWNER = "Rados"
-"""Whose rows they are, for messages."""
+"""The owner of rows in messages."""
 
 _FORMAT, _VERSION = "bayescascade rados", 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reading:
-    """What columns, labels and units mean: cells x are taken as (x - center) / units."""
+    """The meaning of columns, labels and units: cells x become (x - center) / units."""
 
     encoder: MatrixEncoder
     classes: NDArray[Any]  # (2,), sorted; the second is +1
     center: Floats  # (n_matrix_columns,)
     units: Floats  # (n_matrix_columns,) > 0
-    has_intercept: bool  # a column of ones follows
+    has_intercept: bool  # whether a column of ones follows
 
     @property
     def columns(self) -> list[str]:
-        """What the columns of edges and rados are called."""
+        """Names of the columns of edges and rados."""
         return [*self.encoder.column_texts, *(["(intercept)"] if self.has_intercept else [])]
 
     @property
@@ -68,14 +68,14 @@ class Reading:
         return len(self.center) + self.has_intercept
 
     def scaled(self, rows: Floats) -> Floats:
-        """Return rows of the encoder's matrix as edges have them, before the sign."""
+        """Return rows of the encoder's matrix as edges without the sign."""
         cells = Units(self.center, self.units).scaled(rows)
         if self.has_intercept:
             cells = np.concatenate([cells, np.ones((len(cells), 1))], axis=1)
         return cells
 
     def check_sums(self, sums: Floats) -> None:
-        """Raise DataError, which names the column, if one of (..., n_columns) sums overflowed."""
+        """Raise DataError with the column if one of (..., n_columns) sums overflowed."""
         is_fine = np.isfinite(sums).reshape(-1, self.n_columns).all(axis=0)
         if not is_fine.all():
             raise DataError(
@@ -84,7 +84,7 @@ class Reading:
             )
 
     def agrees_with(self, other: "Reading") -> bool:
-        """Return whether edges of both mean the same, so that they may be added."""
+        """Return whether edges of both have the same meaning, so they may be added."""
         return self.record() == other.record()
 
     def record(self) -> dict[str, Any]:
@@ -98,7 +98,7 @@ class Reading:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "Reading":
-        """Return what `record` holds; raises ModelFileError if it does not fit together."""
+        """Rebuild a reading from `record`; raises ModelFileError if parts do not fit together."""
         encoder, classes = (
             MatrixEncoder.from_dict(record["encoding"]),
             read_classes(record["classes"]),
@@ -113,7 +113,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """Rows that rados are made of, and how they are read."""
+    """Rows of rados, and their reading."""
 
     reading: Reading
     matrix: Floats  # (n_rows, n_matrix_columns), neither centered nor scaled
@@ -123,7 +123,7 @@ class Rows:
         return len(self.signs)
 
     def edges(self) -> Edges:
-        """Return what makes edges block by block."""
+        """Return a function that makes blocks of edges."""
 
         def block(first: int, end: int) -> Floats:
             return self.reading.scaled(self.matrix[first:end]) * self.signs[first:end, np.newaxis]
@@ -142,8 +142,7 @@ def read_rows(
 ) -> Rows:
     """Read rows and labels; `standardize` centers and scales columns.
 
-    `like` has columns, classes, units and intercept in place of what these rows say, and decides on
-    `missing`, see `CellPolicy`.
+    `like` replaces columns, classes, units, intercept and `missing` (see `CellPolicy`).
     """
     given = GivenRows.labeled(X, y)
     if like is not None:
@@ -166,9 +165,9 @@ def read_rows(
 
 
 def by_column(rows: GivenRows, like: Reading | None) -> tuple[pd.DataFrame, list[Any]]:
-    """Return rows as a DataFrame with the columns of `like`, and what an encoder calls these.
+    """Return rows as a DataFrame with the columns of `like`, and their names for an encoder.
 
-    So each column is read by itself: in an array, one cell may decide the type of all.
+    So each column is read separately: in an array, one cell may determine the type of all.
     """
     if like is None:
         frame = rows.frame()
@@ -186,18 +185,18 @@ def by_column(rows: GivenRows, like: Reading | None) -> tuple[pd.DataFrame, list
 
 
 Content: TypeAlias = tuple[Floats, int, int | None, Reading, Promise | None]
-"""Values, number of rows, support, reading and promise, as `Rados` has them."""
+"""Values, number of rows, support, reading and promise, as in `Rados`."""
 
 
 def write_arrays(path: str | Path, values: Floats, about: Mapping[str, Any]) -> None:
-    """Write sums, and plain data about them, to a file."""
+    """Write sums and plain data about them to a file."""
     text = json.dumps({"format": _FORMAT, "version": _VERSION, **about}, allow_nan=False)
     with replaced_file(path) as temporary, temporary.open("wb") as file:
         np.savez(file, values=values, about=np.array(text))
 
 
 def read_rados(path: str | Path) -> Content:
-    """Read what `Rados.save` wrote; raises ModelFileError as `Rados.load`."""
+    """Read a file of `Rados.save`; raises ModelFileError as `Rados.load`."""
     try:
         with contradictions_refused():
             return _read(Path(path))
@@ -236,7 +235,7 @@ def _read(path: Path) -> Content:
     return np.ascontiguousarray(values), n_rows, support, reading, promise
 
 
-def _read_arrays(path: Path) -> tuple[Any, Any]:  # Any: whatever the file holds
+def _read_arrays(path: Path) -> tuple[Any, Any]:  # Any: the file may contain anything
     content = path.read_bytes()
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         if any(one.compress_type != zipfile.ZIP_STORED for one in archive.infolist()):

@@ -1,16 +1,16 @@
-"""Random sums of edges, and those that promise something about single rows: see `Promise`.
+"""Random sums of edges, and those with a privacy guarantee for single rows; see `Promise`.
 
-**A feature** (DP-Feat, section 5.1 of the paper): signatures agree with its signs by chance alone;
+**A feature** (DP-Feat, section 5.1 of the paper): signatures agree with its signs only by chance;
 see `protection`.
 
 **Gaussian noise** (section 5.2 of the paper). Cells are clipped to declared bounds and scaled to
-[-1, 1], so that with D columns, the intercept among them, replacing a row moves its edge by at most
-2 sqrt(D). Noise for that on each of the m D cells of edges is the paper's way, after which any
-number of rados may be made. Or it is put on the n rados: with the subsets of rows fixed first, by
-coins that owe nothing to the rows, and row i in u_i of them, replacing it moves all rados together
-by at most 2 sqrt(D max_i u_i). That is n D values in place of m D, and less noise where rados are
-fewer than their rows. Edges are rounded to multiples of 2**-20, so that sums of up to 2**32 of them
-are exact.
+[-1, 1], so with D columns, including the intercept, replacing a row moves its edge by at most 2
+sqrt(D). The paper adds noise for that to each of the m D cells of edges, and then any number of
+rados may be made. Alternatively noise is added to the n rados. If the subsets of rows are drawn
+first, independently of the rows, and row i is in u_i of them, replacing it moves all rados together
+by at most 2 sqrt(D max_i u_i). These are n D values instead of m D, with less noise if there are
+fewer rados than rows. Edges are rounded to multiples of 2**-20, so sums of up to 2**32 of them are
+exact.
 """
 
 import time
@@ -50,10 +50,11 @@ def random_sums(
     counts: Any = None,
     watch: Watch | None = None,
 ) -> Floats:
-    """Return sums of edges over random subsets; adds to `counts` how many each row is in.
+    """Return sums of edges over random subsets; adds the numbers of uses of rows to `counts`.
 
-    A watch ends it after some of them. Private releases have none: the number of sums is released,
-    too, and what the clock allows depends on cells, if little (tiny floats are slow to add).
+    A watch may end it after some of them. Private releases have no watch: the number of sums is
+    released, too, and the number made in a given time depends slightly on cells (tiny floats are
+    slow to add).
     """
     parts, draw = [], draw_by(rng)
     for group in groups(n_rows, n_rados):
@@ -99,7 +100,7 @@ def release_feature(
 
 
 def _check_sums(rows: Rows) -> None:
-    """Raise DataError if a sum of some rows might overflow; depends on no sign."""
+    """Raise DataError if a sum of some rows might overflow; does not depend on signs."""
     edges, sizes = rows.edges(), np.zeros(rows.reading.n_columns)
     with np.errstate(over="ignore"):
         for first in range(0, len(rows), _BLOCK_ROWS):
@@ -119,7 +120,7 @@ def release_rows(
     ledger: PrivacyLedger | None,
     random_state: Seed,
 ) -> tuple[Floats, Promise]:
-    """Return sums, (n_rados, n_columns), that hide each row by noise on edges, or on the sums."""
+    """Return sums, (n_rados, n_columns), that hide each row by noise on edges or on sums."""
     n_rows, n_columns = len(rows), rows.reading.n_columns
     subsets, drawing = seed_sequence(random_state).spawn(2)
     rng = np.random.default_rng(subsets)
@@ -146,7 +147,7 @@ def release_rows(
 
 
 def clipped(rows: Rows) -> Edges:
-    """Return what makes edges within [-1, 1], in multiples of 2**-20."""
+    """Return a function that makes edges within [-1, 1], in multiples of 2**-20."""
     edges = rows.edges()
 
     def block(first: int, end: int) -> Floats:
@@ -156,7 +157,7 @@ def clipped(rows: Rows) -> Edges:
 
 
 def announce(n_values: int, source: NoiseSource) -> None:
-    """Warn of noise that takes long, by how long a little of it takes."""
+    """Warn if noise will take long, after timing a small part."""
     if n_values > 50_000 and source.is_private:
         began = time.perf_counter()
         source.gaussian(_FINE, 256)

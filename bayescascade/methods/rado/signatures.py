@@ -1,8 +1,9 @@
-"""Random signatures, never all at once: subsets of rows as bits, and the sums of edges over them.
+"""Random signatures in groups: subsets of rows as bits, and sums of edges over them.
 
 A rado with signature s, pi = 1/2 sum_i (s_i + y_i) x_i, is the sum of the edges y_i x_i over the
 subset of rows where s_i = y_i (Nock, Patrini and Friedman, "Rademacher observations, private data,
-and boosting", 2015, definition 1). If s is uniform, every row is in the subset by a fair coin.
+and boosting", 2015, definition 1). If s is uniform, every row is in the subset with probability
+1/2.
 """
 
 import os
@@ -17,10 +18,10 @@ from bayescascade.methods.rado.kernels.subsets import add_subsets, count_members
 
 Bits: TypeAlias = NDArray[np.uint8]
 Draw: TypeAlias = Callable[[int], bytes]
-"""Returns this many random bytes."""
+"""It returns this many random bytes."""
 
 Edges: TypeAlias = Callable[[int, int], Floats]
-"""Returns the edges of the rows from one up to before another, (n, n_columns)."""
+"""It returns the edges of rows from first to end - 1, (n, n_columns)."""
 
 _GROUP_BYTES = 1 << 25
 _BLOCK_ROWS = 1 << 13
@@ -30,27 +31,27 @@ _MOST_WORDS = 1 << 20
 def draw_by(rng: np.random.Generator | None) -> Draw:
     """Return a source of random bytes: a generator or, for None, the operating system.
 
-    What is to be secret must come from the latter, which nobody can draw again.
+    Secret bytes must come from the latter, which nobody can repeat.
     """
     return os.urandom if rng is None else rng.bytes
 
 
 def groups(n_rows: int, n_subsets: int) -> Iterator[slice]:
-    """Yield subsets, at a time as many as take at most 32 MB, or one."""
+    """Yield groups of subsets that take at most 32 MB, or single ones."""
     each = max(1, _GROUP_BYTES // _n_bytes(n_rows))
     for first in range(0, n_subsets, each):
         yield slice(first, min(first + each, n_subsets))
 
 
 def draw_subsets(draw: Draw, n_rows: int, n_subsets: int, sizes: Integers | None = None) -> Bits:
-    """Return subsets of rows, uniform among all or among those of a size.
+    """Return random subsets of rows, uniform among all or among those of given sizes.
 
-    A uniform subset to which random rows are added, or from which some are taken, until it has a
-    size is uniform among those of that size, for no step prefers a row; and so is one that begins
-    empty or full. The start is that from which it is least far.
+    If random rows are added to a uniform subset, or removed from it, until it has a size, it is
+    uniform among subsets of that size, because no step prefers a row. The same is true for an empty
+    or a full start. The start is the nearest one.
 
-    sizes (n_subsets,) int64 from 0 to n_rows; what is returned (ceil(n_rows / 8), n_subsets) uint8:
-    bit i of byte b says whether row 8 b + i is in the subset; those beyond the rows are 0.
+    sizes (n_subsets,) int64 from 0 to n_rows; result (ceil(n_rows / 8), n_subsets) uint8: bit i of
+    byte b says whether row 8 b + i is in the subset; bits beyond the rows are 0.
     """
     n_bytes = _n_bytes(n_rows)
     typical = n_rows / 2 if sizes is None else float(np.median(sizes))
@@ -85,7 +86,7 @@ def subset_sums(bits: Bits, edges: Edges, n_rows: int, n_columns: int) -> Floats
 
 
 def uses(bits: Bits, n_rows: int) -> Integers:
-    """Return how many subsets each row is in, (n_rows,)."""
+    """Return the number of subsets with each row, (n_rows,)."""
     counts = np.zeros(n_rows, np.int64)
     count_uses(bits, counts)
     return counts
@@ -96,7 +97,7 @@ def _n_bytes(n_rows: int) -> int:
 
 
 def _words(draw: Draw, counts: Integers, sizes: Integers) -> Integers:
-    """Return about as many random numbers from 0 to 2**63 - 1 as `resize` needs."""
+    """Return random numbers from 0 to 2**63 - 1, about as many as `resize` needs."""
     missing = int(np.abs(counts - sizes).sum())
     words = np.frombuffer(draw(8 * min(_MOST_WORDS, 2 * missing + 64)), np.uint64)
     return (words >> np.uint64(1)).astype(np.int64)

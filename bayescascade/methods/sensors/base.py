@@ -1,4 +1,4 @@
-"""What gated sensors do, of classes and of numbers: fit, budgets, who sends, page and file."""
+"""Base of gated sensors for classes and numbers: fit, budgets, sending, page and file."""
 
 import copy
 import math
@@ -46,13 +46,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _POLICIES = {SILENT: CellPolicy("nan", "missing"), "error": CellPolicy("error", "error")}
-_TRADEOFFS = tuple((0.01 * 1.5 ** np.arange(16)).tolist())  # of a sensor of mean cost, nats a row
+_TRADEOFFS = tuple((0.01 * 1.5 ** np.arange(16)).tolist())  # nats per row, for mean cost
 SHARES = (0.9, 0.7, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.07, 0.05)
-"""Of the cost of all sensors: what is tried where gates are trained for a budget."""
+"""Shares of the cost of all sensors, to try if gates are trained for a budget."""
 
 
 class Answers(NamedTuple):
-    """What rows are learned from: their matrix, targets (n, M), and classes to split them by."""
+    """Training rows: matrix, targets (n, M), and groups for splitting."""
 
     rows: Matrix
     targets: Floats
@@ -98,24 +98,24 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
 
     @abstractmethod
     def _answers(self, given: GivenRows) -> Answers:
-        """Learn classes or scale of what is given, and return it."""
+        """Learn classes or scale of the given rows, and return their answers."""
 
     @abstractmethod
     def _validating(self, given: GivenRows) -> Answers:
-        """Return rows with labels that choose, in the classes or scale that were learned."""
+        """Return validation rows with labels, in the learned classes or scale."""
 
     @abstractmethod
     def _ways(self, lesson: Lesson, rng: np.random.Generator, start: Weights | None = None) -> Ways:
-        """Return how gates of a lesson are tried, or trained on from a start."""
+        """Return how gates of a lesson are tried, or trained further from a start."""
 
     @property
     @abstractmethod
     def _n_outputs(self) -> int:
-        """Numbers that a sensor sends."""
+        """Number of numbers that a sensor sends."""
 
     # -- fitting -----------------------------------------------------------------------------------
 
-    def fit(  # type: ignore[override] # it takes no weights
+    def fit(  # type: ignore[override] # it has no weights
         self, X: Any, y: Any, X_val: Any = None, y_val: Any = None
     ) -> Self:
         """Train gates at several costs, and sets of sensors that always send; keep the best.
@@ -187,7 +187,7 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
         return Lesson(signals, answers.targets, answers.loss, costs, 1.0)
 
     def _thrifts(self) -> list[float]:
-        """Return the tradeoffs that are tried."""
+        """Return the tradeoffs to try."""
         if self.tradeoff is not None:
             return [float(self.tradeoff)]
         mean = float(self._sensors.costs.mean())
@@ -209,7 +209,7 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
         model._measure(model._net.sends(signals))
         return model
 
-    # -- what was tried ----------------------------------------------------------------------------
+    # -- the candidates ----------------------------------------------------------------------------
 
     @property
     def path_(self) -> tuple[Candidate, ...]:
@@ -251,7 +251,7 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
         self.sensor_shares_ = sends.mean(axis=0)
         self.validation_cost_ = float(self.sensor_shares_ @ self._sensors.costs)
 
-    # -- who sends ---------------------------------------------------------------------------------
+    # -- sending -----------------------------------------------------------------------------------
 
     def _sent(self, rows: Matrix) -> Flags:
         return self._net.sends(self._maker.made(rows))
@@ -294,7 +294,7 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
         return self._sent(rows) @ self._sensors.costs
 
     def _sending_words(self, rows: Matrix) -> list[str]:
-        """Return who sends for each row, in words."""
+        """Return the sending sensors of each row, in words."""
         names = self._sensors.names
         told = (list(compress(names, row)) for row in self._sent(rows).tolist())
         return [f"{', '.join(one)} {'send' if one[1:] else 'sends'}" if one else "all are silent"

@@ -1,4 +1,4 @@
-"""Classifiers and regressors of gated sensors."""
+"""Classifier and regressor with gated sensors."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -122,7 +122,7 @@ class GatedSensorsClassifier(GatedSensors, MatrixClassifier):
         return Answers(rows, np.eye(len(self.classes_))[labels], labels, SOFTMAX)
 
     def _ways(self, lesson: Lesson, rng: np.random.Generator, start: Weights | None = None) -> Ways:
-        del lesson, start  # `train` is given both
+        del lesson, start  # `train` takes both
         if self.method == "relaxed":
             return Ways(relaxed, SHARES, is_price=False)
         kind = "straight_through" if self.method == "straight_through" else self.activation
@@ -322,13 +322,13 @@ class GatedSensorsRegressor(RegressorMixin, GatedSensors):  # type: ignore[misc]
 
 
 def _closed(base: Weights, lesson: Lesson, share: float, start: Weights) -> Weights:
-    """Return gates that are closed until they cost a share of all, with predictors of before."""
+    """Return gates that are closed until they cost a share of all, with the same predictors."""
     del start
     return within(base, lesson.signals, lesson.costs, share * float(lesson.costs.sum()))
 
 
 def _projected(lesson: Lesson, share: float, start: Weights) -> Weights:
-    """Return where projected descent within a share of all costs comes to."""
+    """Return the result of projected descent within a share of all costs."""
     budget = share * float(lesson.costs.sum())
     return alternated(
         lesson.signals, lesson.targets[:, 0], start, _ROUNDS // 4, costs=lesson.costs,
@@ -337,12 +337,12 @@ def _projected(lesson: Lesson, share: float, start: Weights) -> Weights:
 
 
 def _halves(y: Floats) -> Integers:
-    """Return whether numbers are above the median: rows are split alike in both halves."""
+    """Return whether numbers are above the median, as groups for splitting rows."""
     return (y > np.median(y)).astype(np.int64)
 
 
 def _numbers(y: Any, name: str, owner: str, rows: Matrix) -> Floats:
-    """Return numbers of rows; DataError if they are none."""
+    """Return numbers of rows; DataError if they are not numbers."""
     if y is None:
         raise ParameterError(f"{owner} requires y to be passed, but the target y is None")
     try:

@@ -1,17 +1,17 @@
-"""Gated sensors: who sends, what the cloud makes of it, and the losses (Nan 2018, 7.1).
+"""Gated sensors: sending, the outputs of the cloud, and the losses (Nan 2018, 7.1).
 
-Sensor k sees features x_k. Its gate's score is z_k = w_k' x_k + b_k, and it sends where z_k > 0;
-then it sends h_k = V_k' x_k + a_k, one number for each output, else one bit. The cloud adds up:
+Sensor k sees features x_k. Its gate's score is z_k = w_k' x_k + b_k. If z_k > 0, it sends h_k =
+V_k' x_k + a_k, one number for each output; otherwise one bit. The cloud adds up:
 
     s = a_0 + sum_k phi(z_k) h_k,
 
-phi the step from 0 to 1 ("step"). With "sigmoid" gates are soft as in (7.1), with "relu" phi(z) is
-max(z, 0) (page 1635 of the text). What a row costs is sum_k c_k 1[z_k > 0], as counted in (7.3).
-Losses of a row, nats: of classes, minus the log of the softmax of s at its class (OPT-Direct-Clf);
-of numbers of variance 1, half the squared error.
+with phi the step from 0 to 1 ("step"). With "sigmoid" gates are soft as in (7.1), with "relu"
+phi(z) is max(z, 0) (page 1635 of the text). The cost of a row is sum_k c_k 1[z_k > 0], as in (7.3).
+The loss of a row, nats: for classes, minus the log of the softmax of s at its class
+(OPT-Direct-Clf); for numbers of variance 1, half the squared error.
 
-Departures: the cloud has a constant a_0, so that it has an answer where all are silent, and sensors
-of numbers have constants a_k, too. A sensor with a missing cell is silent.
+Departures: the cloud has a constant a_0, so it has an output if all are silent, and sensors for
+numbers have constants a_k, too. A sensor with a missing cell is silent.
 """
 
 from collections.abc import Callable, Mapping
@@ -44,7 +44,7 @@ class Weights(NamedTuple):
 
     @property
     def theta(self) -> Floats:
-        """Predictors, constants and the cloud's below each other, (p + K + 1, M)."""
+        """Predictors, constants and the cloud's constant, stacked, (p + K + 1, M)."""
         return np.concatenate([self.predictors, self.constants, self.cloud[np.newaxis]])
 
     def with_theta(self, theta: Floats) -> "Weights":
@@ -56,7 +56,7 @@ class Weights(NamedTuple):
 
     @classmethod
     def zeros(cls, p: int, n_sensors: int, n_outputs: int) -> Self:
-        """Return gates that are silent, and predictors that say nothing."""
+        """Return silent gates, and predictors that are 0."""
         return cls(
             np.zeros(p), np.full(n_sensors, -1.0), np.zeros((p, n_outputs)),
             np.zeros((n_sensors, n_outputs)), np.zeros(n_outputs),
@@ -65,14 +65,14 @@ class Weights(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GatedNet:
-    """Weights, and what gates do to what is sent."""
+    """Weights, and the effect of gates on messages."""
 
     weights: Weights
     sensor_of: Integers
     activation: str = "step"
 
     def scores(self, signals: Signals) -> Floats:
-        """Return z, (n, K), column after column, so that one row scores as among many."""
+        """Return z, (n, K), summed column by column, so a score does not depend on other rows."""
         gates, offsets = self.weights.gates, self.weights.offsets
         z = np.repeat(offsets[np.newaxis], len(signals.features), axis=0)
         for j in np.flatnonzero(gates):
@@ -84,11 +84,11 @@ class GatedNet:
         return (self.scores(signals) > 0) & signals.alive
 
     def gates(self, signals: Signals) -> Floats:
-        """Return what the messages are multiplied by, (n, K)."""
+        """Return the factors of messages, (n, K)."""
         return ACTIVATIONS[self.activation](self.scores(signals)) * signals.alive
 
     def outputs(self, signals: Signals) -> Floats:
-        """Return s, (n, M), column after column."""
+        """Return s, (n, M), summed column by column."""
         gates, weights = self.gates(signals), self.weights
         s = np.repeat(weights.cloud[np.newaxis], len(gates), axis=0)
         for k in range(gates.shape[1]):
@@ -105,7 +105,7 @@ class GatedNet:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], sensor_of: Integers, n_outputs: int) -> Self:
-        """Return what `to_record` returned; ModelFileError if its parts do not fit."""
+        """Rebuild a net from `to_record`; ModelFileError if its parts do not fit."""
         p, n_sensors = sensor_of.size, int(sensor_of[-1]) + 1
         parts = Weights.zeros(p, n_sensors, n_outputs)._asdict().items()
         weights = Weights(*(read_array(record, name, part.shape) for name, part in parts))
@@ -115,7 +115,7 @@ class GatedNet:
 
 
 def designed(signals: Signals, gates: Floats) -> Floats:
-    """Return what outputs are linear in, given gates (n, K): (n, p + K + 1)."""
+    """Return the design matrix of outputs, given gates (n, K): (n, p + K + 1)."""
     sent = signals.features * gates[:, signals.sensor_of]
     return np.concatenate([sent, gates, np.ones((len(gates), 1))], axis=1)
 
@@ -128,7 +128,7 @@ def chances_of(outputs: Floats) -> Floats:
 
 
 class Loss(NamedTuple):
-    """A loss by outputs and targets: of rows (n,), nats, and its derivative by outputs (n, M)."""
+    """A loss of outputs and targets: for rows (n,), nats, and its derivative by outputs (n, M)."""
 
     is_of_classes: bool
     rows: Callable[[Any, Any], Any]
@@ -155,21 +155,21 @@ SQUARE = Loss(False, _square, np.subtract)
 
 
 def fast_scores(weights: Weights, signals: Signals) -> Floats:
-    """Return z (n, K), summed up in another order than one row would be."""
+    """Return z (n, K), summed in another order than `GatedNet.scores`."""
     products = signals.features * weights.gates
     return np.add.reduceat(products, signals.starts, axis=1) + weights.offsets
 
 
 def fast_sends(weights: Weights, signals: Signals) -> Flags:
-    """Return who sends, (n, K), by `fast_scores`."""
+    """Return which sensors send, (n, K), by `fast_scores`."""
     return (fast_scores(weights, signals) > 0) & signals.alive
 
 
 def within(weights: Weights, signals: Signals, costs: Floats, budget: float) -> Weights:
-    """Return gates whose mean cost is at most a budget: all offsets less by the least number.
+    """Return gates with a mean cost within a budget, after the least common decrease of offsets.
 
-    The least positive scores are silenced first, as (7.5) projects; scores and not weights are
-    fitted, so that the budget is kept, which least squares from projected scores does not do.
+    The smallest positive scores are silenced first, as in the projection (7.5). Unlike least
+    squares from projected scores, this keeps the budget.
     """
     z = fast_scores(weights, signals)
     sends = (z > 0) & signals.alive

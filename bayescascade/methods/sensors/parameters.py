@@ -1,4 +1,4 @@
-"""Parameters of gated sensors, declared once."""
+"""Parameters of gated sensors."""
 
 from bayescascade.base.parameters import Choice, Integer, Other, Real
 from bayescascade.model.parameters import RunParameters, unknown_choice
@@ -7,7 +7,7 @@ SILENT = "silent"
 
 
 class SensorParameters(RunParameters):
-    """Of both estimators."""
+    """Parameters of both estimators."""
 
     sensors = Other(
         None, "Columns of each sensor, by its name", none="each column is a sensor of its own"
@@ -43,7 +43,7 @@ class SensorParameters(RunParameters):
 
 
 class SensorClassifierParameters(SensorParameters):
-    """Of `GatedSensorsClassifier`."""
+    """Parameters of `GatedSensorsClassifier`."""
 
     method = Choice(
         "straight_through",
@@ -59,7 +59,7 @@ class SensorClassifierParameters(SensorParameters):
 
 
 class SensorRegressorParameters(SensorParameters):
-    """Of `GatedSensorsRegressor`."""
+    """Parameters of `GatedSensorsRegressor`."""
 
     method = Choice(
         "straight_through",

@@ -1,12 +1,12 @@
-"""The Gibbs posterior over gates and predictors: likelihood, ridge, and what sending costs.
+"""The Gibbs posterior over gates and predictors: likelihood, ridge, and cost of sending.
 
     log density = log likelihood - ridge / 2 ``|theta|^2`` - gate_ridge / 2 ``|(w, b)|^2``
                   - tradeoff n (mean cost of a row)
 
-of the sums s of `methods.sensors.models`: a softmax of classes, or a normal of given noise around
-numbers. Gates are sigmoid(sharpness z), smooth, for searches by gradient, or the step, hard, for
-annealing; the cost counts them as they are. The last part makes it a Gibbs posterior: it looks at
-the rows, and is no prior of a model that could have made them.
+for the sums s of `methods.sensors.models`: a softmax of classes, or numbers with normal noise.
+Gates are smooth, sigmoid(sharpness z), for searches by gradient, or hard, the step, for annealing;
+the cost uses the same gates. The last part makes it a Gibbs posterior: it depends on the rows, so
+it is not the prior of a generative model.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -150,7 +150,7 @@ class GatePosterior(ContinuousPosterior):
         return np.concatenate([np.ravel(part) for part in weights])
 
     def initial_state(self, rng: np.random.Generator) -> Floats:
-        """Return normal coefficients of standard deviation 0.3."""
+        """Return random normal coefficients with standard deviation 0.3."""
         return 0.3 * rng.normal(size=self.n_numbers)
 
     # -- formulas ----------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ class GatePosterior(ContinuousPosterior):
         return sent @ weights.predictors + gates @ weights.constants + weights.cloud
 
     def log_prior(self, state: Floats) -> float:
-        """Return the part of the log density by ridges and cost, nats."""
+        """Return the part of the log density from ridges and cost, nats."""
         weights = self.parts(state)
         theta, gates = weights.theta, np.concatenate([weights.gates, weights.offsets])
         cost = float((self._open(weights) @ self.costs).sum())

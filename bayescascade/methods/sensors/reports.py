@@ -1,4 +1,4 @@
-"""What a user sees of gated sensors."""
+"""Texts about gated sensors."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -23,11 +23,11 @@ HOW_TO_READ = (
     ("sends", "the share of the rows for which it sends"),
     ("spent", "the mean cost per row"),
 )
-"""Terms of the page, or nothing, and what they mean."""
+"""Terms of the page, or "", and their meanings."""
 
 
 def found_texts(model: Any) -> list[list[str]]:
-    """Return what was chosen, and how well it does on the rows that chose it."""
+    """Return the choice, with its error and cost on the rows that chose it."""
     found, total = model._found, float(model._sensors.costs.sum())
     spent, all_of_them, judged = cost_texts([model.validation_cost_, total, found.cost])
     how = "sensors that always send" if found.kind == "always" else model._method_text
@@ -47,7 +47,7 @@ def found_texts(model: Any) -> list[list[str]]:
 
 
 def sensor_table(sensors: Sensors, shares: Floats) -> Page:
-    """Return a line for each sensor, by what is spent on it."""
+    """Return a line for each sensor, ordered by money spent."""
     spent = sensors.costs * shares
     order = sorted(range(len(sensors)), key=lambda k: (-spent[k], -shares[k], k))
     columns = [
@@ -61,7 +61,7 @@ def sensor_table(sensors: Sensors, shares: Floats) -> Page:
 
 
 def plot_sensors(sensors: Sensors, shares: Floats, ax: "Axes | None") -> "Axes":
-    """Draw what rows spend on each sensor on average, and return the axes."""
+    """Draw the mean cost per row of each sensor, and return the axes."""
     told = zip(sensors.names, sensors.costs.tolist(), shares.tolist(), strict=True)
     return plot_bars(
         cost_bars(told), ax, x_label="mean cost per row   in brackets: cost of the sensor"

@@ -1,8 +1,8 @@
-"""What gates and predictors see of each sensor's columns.
+"""The features of each sensor's columns for gates and predictors.
 
-Columns have mean 0 and variance 1 among the rows learned from, and are cut at +-4. "squared" adds
-(z^2 - 1) / sqrt(2), "fourier" sqrt(2) cos(u'z / sqrt(d) + t), u normal and t uniform, of the d
-columns of one sensor (Rahimi and Recht, 2007). A sensor with a missing cell is dead: it sees zeros.
+Columns have mean 0 and variance 1 in the training rows, and are clipped at +-4. "squared" adds (z^2
+- 1) / sqrt(2), "fourier" sqrt(2) cos(u'z / sqrt(d) + t), u normal and t uniform, for the d columns
+of one sensor (Rahimi and Recht, 2007). A sensor with a missing cell is dead: it sees zeros.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,13 +27,13 @@ class Sensors:
     """Sensors and their columns."""
 
     names: tuple[str, ...]
-    # tuple of (k,) int64: columns of the rows that each one reads, in order
+    # tuple of (k,) int64: columns of each sensor, in order
     columns: tuple[Integers, ...]
     costs: Floats  # (n_sensors,) float64 >= 0
 
     @classmethod
     def of(cls, sensors: Any, costs: Any, encoder: MatrixEncoder) -> Self:
-        """Return what a user gave; ParameterError if it is of no columns, or a column is twice."""
+        """Return the given sensors; ParameterError if one has no columns, or a column is twice."""
         if sensors is None:
             places = {name: [j] for j, name in enumerate(encoder.names)}
         else:
@@ -53,7 +53,7 @@ class Sensors:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], n_columns: int) -> Self:
-        """Return what `to_record` returned; ModelFileError if it is something else."""
+        """Rebuild one from `to_record`; ModelFileError if the record is malformed."""
         names, costs = record["names"], read_array(record, "costs", (None,), least=0)
         columns = [np.array(one, np.int64) for one in record["columns"]]
         flat = [place for one in columns for place in one.tolist()]
@@ -126,7 +126,7 @@ def _costs(costs: Any, names: tuple[str, ...]) -> Floats:
 
 
 class Signals(NamedTuple):
-    """What sensors see of rows: features (n, p), of which column; alive (n, n_sensors) bool."""
+    """Signals of sensors: features (n, p), the sensor of each; alive (n, n_sensors) bool."""
 
     features: Floats
     alive: Flags
@@ -134,20 +134,20 @@ class Signals(NamedTuple):
 
     @property
     def starts(self) -> Integers:
-        """Where the features of each sensor begin."""
+        """Starts of the features of each sensor."""
         return np.searchsorted(self.sensor_of, np.arange(self.alive.shape[1]))
 
     def among(self, rows: Any) -> "Signals":
-        """Return those of some rows."""
+        """Return the signals of some rows."""
         return Signals(self.features[rows], self.alive[rows], self.sensor_of)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SignalMaker:
-    """How columns of a matrix become features.
+    """The conversion of columns of a matrix to features.
 
-    columns: those of the matrix that each sensor reads; means, scales (n_matrix_columns,);
-    waves: frequencies (k, d) and phases (k,) of each sensor, if there are any.
+    columns: columns of the matrix for each sensor; means, scales (n_matrix_columns,); waves:
+    frequencies (k, d) and phases (k,) of each sensor, if there are any.
     """
 
     kind: str
@@ -179,7 +179,7 @@ class SignalMaker:
         return cls(kind, columns, means, scales, waves)
 
     def made(self, rows: Matrix) -> Signals:
-        """Return what sensors see of rows of the matrix."""
+        """Return the signals for rows of the matrix."""
         cells = np.asarray(rows, np.float64)
         missing = np.isnan(cells)
         scaled = np.clip((np.where(missing, 0.0, cells) - self.means) * self.scales, -CUT, CUT)
@@ -192,7 +192,7 @@ class SignalMaker:
             elif self.kind == "fourier":
                 frequencies, phases = self.waves[k]
                 angles = np.repeat(phases[np.newaxis], len(cells), axis=0)
-                for column, of_one in zip(one, frequencies.T, strict=True):  # a row as among many
+                for column, of_one in zip(one, frequencies.T, strict=True):  # row by row
                     angles += scaled[:, column, np.newaxis] * of_one
                 part.append(np.sqrt(2) * np.cos(angles))
             parts.append(np.concatenate(part, axis=1) * alive[:, k, np.newaxis])
@@ -201,7 +201,7 @@ class SignalMaker:
         return Signals(np.ascontiguousarray(np.concatenate(parts, axis=1)), alive, sensor_of)
 
     def to_record(self) -> dict[str, Any]:
-        """Return plain JSON types; what sensors are is said elsewhere."""
+        """Return plain JSON types, without the sensors, which have their own record."""
         waves = [[f.tolist(), t.tolist()] for f, t in self.waves]
         return {"means": self.means.tolist(), "scales": self.scales.tolist(), "waves": waves}
 
@@ -209,7 +209,7 @@ class SignalMaker:
     def from_record(
         cls, record: Mapping[str, Any], kind: str, sensors: Sensors, source: Integers
     ) -> Self:
-        """Return what `to_record` returned; ModelFileError if it is something else."""
+        """Rebuild one from `to_record`; ModelFileError if the record is malformed."""
         columns = tuple(np.flatnonzero(np.isin(source, one)) for one in sensors.columns)
         means = read_array(record, "means", (source.size,))
         scales = read_array(record, "scales", (source.size,), least=0)

@@ -1,23 +1,25 @@
-"""Sums of soft gates, (7.1), whose predictors are least squares; and gates that follow shares.
+"""Sums of soft gates, (7.1), with least-squares predictors; and gates that follow shares.
 
     y = sum_k (v_k' x_k + a_k) sigmoid(w_k' x_k + b_k)   (+ a constant)
 
-Given gates (w, b), the best v are least squares, so only gates are searched for, by Levenberg and
-Marquardt (variable projection, Golub and Pereyra, 1973; derivatives as Kaufman, 1975, leaves a term
-out that vanishes with the residuals). The errors are no convex function of the gates: starts are
-drawn until one leaves no error, or there have been enough. `alternated` is the thesis's alternating
-gradient descent, and `projected` its descent for (7.3), by `models.within` after each projection.
+Given gates (w, b), the best v are least squares, so the search is over gates only, by
+Levenberg-Marquardt (variable projection, Golub and Pereyra, 1973; derivatives as in Kaufman, 1975,
+without a term that vanishes with the residuals). The error is not a convex function of the gates,
+so starts are drawn until one leaves no error, or until there were enough. `alternated` is the
+thesis's alternating gradient descent, and `projected` its descent for (7.3), by `models.within`
+after each projection.
 
-**OPT-Relax** (Nan 2018, 7.1.5): shares q of who should send, and gates that follow them.
+**OPT-Relax** (Nan 2018, 7.1.5): shares q of sending, and gates that follow them.
 
     min over V, a, w, b, q of  mean loss(sum_k q_k h_k) + kl_weight / n sum KL(q_k, sigmoid(z_k))
     with 0 <= q <= 1 and  mean of sum_k c_k q_k  <=  share sum_k c_k,
 
-one part given the others in turn. Given q, predictors are those of `training`, and gates logistic
-regressions of q. Given both, the problem in q is convex, and solved by Frank and Wolfe's algorithm.
+alternating over the parts. Given q, predictors are those of `training`, and gates are logistic
+regressions of q. Given both, the problem in q is convex, and is solved by the Frank-Wolfe
+algorithm.
 
-Departure: only entries with a negative derivative become 1, the most negative for their cost first,
-as long as the budget lasts; the printed step always spends all of it, and stops elsewhere. A dead
+Departure: only entries with a negative derivative become 1, within the budget, the most negative
+per cost first; the printed step always spends the whole budget, and stops at another point. A dead
 sensor's q is 0.
 """
 
@@ -33,16 +35,16 @@ from bayescascade.methods.sensors.models import Loss, Weights, designed, fast_sc
 from bayescascade.methods.sensors.signals import Signals
 from bayescascade.methods.sensors.training import Lesson, refitted
 
-_ENOUGH = 1e-10  # of the mean square: that is no error
-_MOST_CALLS = 200  # of a start
-_RANK = 1e-8  # of the largest direction of a design: smaller ones are noise, and get no predictor
+_ENOUGH = 1e-10  # share of the mean square: below it there is no error
+_MOST_CALLS = 200  # for a start
+_RANK = 1e-8  # share of the largest direction of a design: smaller ones are noise
 _FAR = 1e3
-_PENALTY = 1e-9  # of gates' squared weights, in variances of y; without it hard gates grow forever
-_EXACT = 1e-6  # of the mean square: so near, soft gates are exact, and need no penalty
-_STEPS, _RATE = 50, 0.1  # of descent, in a round
+_PENALTY = 1e-9  # for gates' squared weights, in variances of y; without it hard gates grow forever
+_EXACT = 1e-6  # share of the mean square: below it soft gates are exact, and need no penalty
+_STEPS, _RATE = 50, 0.1  # steps and rate of descent per round
 
 KL_WEIGHT = 0.1
-_EDGE = 1e-6  # shares keep away from 0 and 1, where the divergence has no slope
+_EDGE = 1e-6  # distance of shares from 0 and 1, where the divergence has no slope
 _ROUNDS, _SHARE_STEPS = 10, 20
 
 
@@ -54,7 +56,7 @@ class Smooth(NamedTuple):
 
 
 class _Projected:
-    """The least squares given gates, and the derivatives of their residuals by gates."""
+    """Least squares given gates, and the derivatives of the residuals by gates."""
 
     residuals: Floats  # (n,)
 
@@ -75,7 +77,7 @@ class _Projected:
         )
         self._soft = expit(fast_scores(gates, self.signals)) * self.signals.alive
         design = designed(self.signals, self._soft)[:, self._kept]
-        if not np.isfinite(design).all():  # a step out of all numbers, which is not taken
+        if not np.isfinite(design).all():  # an infinite step, which is not taken
             self._at, self.residuals = flat.copy(), _FAR * np.abs(self.y).max() + 0 * self.y
             return
         basis, triangle = np.linalg.qr(design)
@@ -90,12 +92,12 @@ class _Projected:
         self.residuals = design @ best - self.y
 
     def of(self, flat: Floats) -> Floats:
-        """Return the residuals at gates, and their weights times the strength of the penalty."""
+        """Return the residuals for gates, and their weights times the strength of the penalty."""
         self._solve(flat)
         return np.concatenate([self.residuals, self.strength * np.nan_to_num(flat)])
 
     def descended(self, at: Floats, penalty: float) -> tuple[Floats, float]:
-        """Return where the search comes to from gates, and the mean squared error there."""
+        """Return the result of the search from gates, and its mean squared error."""
         self.strength = float(np.sqrt(penalty))
         found = least_squares(
             self.of, at, self.slopes, method="lm", max_nfev=_MOST_CALLS,
@@ -105,7 +107,7 @@ class _Projected:
         return found, float(np.mean(self.residuals**2))
 
     def slopes(self, flat: Floats) -> Floats:
-        """Return their derivatives."""
+        """Return the derivatives of `of`."""
         self._solve(flat)
         p, of = self.p, self.signals.sensor_of
         messages = np.add.reduceat(
@@ -122,7 +124,7 @@ def smooth(
     signals: Signals, y: Floats, n_starts: int, rng: np.random.Generator,
     has_constants: bool = True, start: Weights | None = None,
 ) -> Smooth:  # fmt: skip
-    """Return the best from gates given, or of some random starts; y (n,).
+    """Return the best result from given gates, or from some random starts; y (n,).
 
     Without constants it is (7.1) as printed.
     """
@@ -133,7 +135,7 @@ def smooth(
         found, error = problem.descended(at, penalty)
         if error <= _EXACT * float(np.mean(y**2)):
             free, left = problem.descended(found, 0.0)
-            if np.abs(free).max() <= 2.0 * np.abs(found).max():  # else it grows forever
+            if np.abs(free).max() <= 2.0 * np.abs(found).max():  # otherwise it grows forever
                 found, error = free, left
         if best is None or error < best[0]:
             best = error, found
@@ -150,9 +152,9 @@ def alternated(
     signals: Signals, y: Floats, start: Weights, n_rounds: int, costs: Floats | None = None,
     budget: float | None = None,
 ) -> Smooth:  # fmt: skip
-    """Return where alternating gradient descent comes to: predictors, then gates, round by round.
+    """Return the result of alternating gradient descent: rounds of predictors, then gates.
 
-    A budget is kept after each round, by `projected_scores` and what restores it; costs (K,).
+    `projected` and `within` keep the budget after each round; costs (K,).
     """
     weights, n, of = start, len(y), signals.sensor_of
     for _ in range(n_rounds):
@@ -195,7 +197,7 @@ def projected(weights: Weights, signals: Signals, costs: Floats, budget: float) 
 
 
 class ShareProblem(NamedTuple):
-    """The problem in q (n, K): messages h (n, K, M), scores z, targets, prices and their limit."""
+    """The problem in q (n, K): messages h (n, K, M), scores z, targets, costs and their limit."""
 
     messages: Floats
     cloud: Floats
@@ -203,7 +205,7 @@ class ShareProblem(NamedTuple):
     targets: Floats
     loss: Loss
     costs: Floats
-    limit: float  # of the sum over all rows of costs times q
+    limit: float  # limit of the sum over all rows of costs times q
     kl_weight: float
     alive: Floats
 
@@ -223,7 +225,7 @@ class ShareProblem(NamedTuple):
         return found + self.kl_weight * (logits - self.scores)
 
     def vertex(self, slope: Floats) -> Floats:
-        """Return the point of least inner product with a slope: who sends, perhaps one in part."""
+        """Return the point of least inner product with a slope, with at most one partial share."""
         gains = np.where(self.alive > 0, -slope, 0.0)
         costs = np.broadcast_to(self.costs, slope.shape)
         worth = np.where(gains > 0, gains / np.maximum(costs, 1e-300), 0.0).ravel()
@@ -244,7 +246,7 @@ def divergence(q: Floats, scores: Floats) -> Floats:
 
 
 def solved(problem: ShareProblem, start: Floats, n_steps: int) -> Floats:
-    """Return shares after steps of Frank and Wolfe, each as long as is best."""
+    """Return shares after Frank-Wolfe steps with line search."""
     q = start
     for _ in range(n_steps):
         check_time()
@@ -260,7 +262,7 @@ def solved(problem: ShareProblem, start: Floats, n_steps: int) -> Floats:
 
 
 def relaxed(lesson: Lesson, share: float, start: Weights) -> Weights:
-    """Return gates and predictors after rounds of all three parts, from where they were."""
+    """Return gates and predictors after rounds of all three parts, from a start."""
     signals, (n, n_sensors) = lesson.signals, lesson.signals.alive.shape
     alive = signals.alive.astype(np.float64)
     limit, weights = share * float(lesson.costs.sum()) * n, start
@@ -281,7 +283,7 @@ def relaxed(lesson: Lesson, share: float, start: Weights) -> Weights:
 
 
 def _gates_of(q: Floats, signals: Signals, weights: Weights) -> Weights:
-    """Return gates that follow shares: a logistic regression of each sensor's, slightly ridged."""
+    """Return gates that follow shares: a slightly ridged logistic regression per sensor."""
     p = weights.gates.size
 
     def value(flat: Floats) -> tuple[float, Floats]:

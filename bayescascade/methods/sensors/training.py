@@ -1,15 +1,16 @@
 """Gates trained with predictors by Adam: hard ones with the slope of soft ones, or soft ones.
 
-"straight_through": in the way forward a gate is a Bernoulli draw with probability sigmoid(z); in
-the way back the derivative by the gate is taken for that by sigmoid(z) (Bengio and others, 2013).
-"direct" is OPT-Direct: the gate is sigmoid(z), or max(z, 0), itself. The penalty is tradeoff times
-the mean of sum_k c_k sigmoid(z_k), of "relu" of the gate itself, as printed.
+"straight_through": in the forward pass a gate is a Bernoulli draw with probability sigmoid(z); in
+the backward pass the derivative by the gate is used for that by sigmoid(z) (Bengio and others,
+2013). "direct" is OPT-Direct: the gate is sigmoid(z), or max(z, 0), itself. The penalty is tradeoff
+times the mean of sum_k c_k sigmoid(z_k), for "relu" of the gate itself, as printed.
 
-OPT-Direct is degenerate: gates sigmoid(z - t) with predictors h e^t say the same as t grows, and
-their penalty goes to 0, while what is counted, z > t, goes to nothing. Hence the hard gates.
+OPT-Direct is degenerate: gates sigmoid(z - t) with predictors h e^t have the same outputs as t
+grows, and their penalty goes to 0, while the counted cost, of z > t, goes to 0, too. Therefore
+gates are hard.
 
-**Predictors of fixed gates** are a convex problem, with how far from its minimum they are.
-Minimized is F(theta) = mean loss + ridge / (2 n) |theta|^2, theta all predictors and constants.
+**Predictors for fixed gates** are a convex problem, with a bound on the distance to its minimum.
+The objective is F(theta) = mean loss + ridge / (2 n) |theta|^2, theta all predictors and constants.
 F - (m / 2) |theta|^2 is convex for m = ridge / n, so F(theta) - min F <= |grad F(theta)|^2 / (2 m):
 minimize the two sides of F(u) >= F(theta) + grad F' (u - theta) + (m / 2) |u - theta|^2 over u.
 """
@@ -30,13 +31,13 @@ from bayescascade.methods.sensors.signals import Signals
 BATCH = 256
 RATE = 0.005
 GATE_RATE = 3.0
-"""Of `RATE`: gates of images of digits are better by .5 % of rows than with 1."""
+"""Multiple of `RATE`: for images of digits, gates are better by .5 % of rows than with 1."""
 
-_OPEN = 2.0  # what gates' offsets begin at: nearly all send
+_OPEN = 2.0  # initial offset of gates: nearly all send
 
 
 class Lesson(NamedTuple):
-    """What is learned: rows, targets (n, M), their loss, costs (K,) and the ridge of all rows."""
+    """Rows, targets (n, M), their loss, costs (K,) and the ridge for all rows."""
 
     signals: Signals
     targets: Floats
@@ -45,7 +46,7 @@ class Lesson(NamedTuple):
     ridge: float
 
     def among(self, rows: Any) -> "Lesson":
-        """Return some rows, and the ridge that is the same for each of them."""
+        """Return some rows, with the same ridge."""
         return self._replace(signals=self.signals.among(rows), targets=self.targets[rows])
 
 
@@ -57,7 +58,7 @@ def error_of(lesson: Lesson, outputs: Floats) -> float:
 
 
 def opened(lesson: Lesson, rng: np.random.Generator) -> Weights:
-    """Return gates that let nearly all through, and predictors that say nothing."""
+    """Return gates that are nearly always open, and predictors that are 0."""
     p, n_sensors = lesson.signals.sensor_of.size, lesson.costs.size
     start = Weights.zeros(p, n_sensors, lesson.targets.shape[1])
     return start._replace(gates=0.01 * rng.normal(size=p), offsets=np.full(n_sensors, _OPEN))
@@ -69,7 +70,7 @@ def trained(
 ) -> Weights:  # fmt: skip
     """Return weights after Adam; kind is "straight_through", or OPT-Direct's "sigmoid", "relu"."""
     weights = Weights(*(np.array(part, np.float32) for part in start))  # type: ignore[arg-type]
-    rates = Weights(GATE_RATE, GATE_RATE, 1.0, 1.0, 1.0)  # type: ignore[arg-type] # of each part
+    rates = Weights(GATE_RATE, GATE_RATE, 1.0, 1.0, 1.0)  # type: ignore[arg-type] # for each part
     firsts, seconds = ([np.zeros_like(part) for part in weights] for _ in range(2))
     slopes = _Slopes(lesson, np.float32(tradeoff), kind, rng)
     for step, places in enumerate(_batches(len(lesson.targets), n_steps, rng), start=1):
@@ -88,7 +89,7 @@ def trained(
 
 
 class _Slopes:
-    """Derivatives of the mean loss and penalty of some rows, by hand."""
+    """Explicit derivatives of the mean loss and penalty of some rows."""
 
     def __init__(
         self, lesson: Lesson, tradeoff: np.float32, kind: str, rng: np.random.Generator
@@ -103,7 +104,7 @@ class _Slopes:
         self._ridge = np.float32(lesson.ridge / len(self._targets))
 
     def at(self, weights: Weights, places: Any) -> Weights:
-        """Return the derivatives by each part."""
+        """Return the derivatives by all parts."""
         x, alive, n = self._features[places], self._alive[places], np.float32(len(places))
         gates, offsets, predictors, constants, cloud = weights
         z = np.add.reduceat(x * gates, self._starts, axis=1) + offsets
@@ -132,7 +133,7 @@ class _Slopes:
 
 
 def _batches(n_rows: int, n_steps: int, rng: np.random.Generator) -> Iterator[Any]:
-    """Yield places of rows, those of a pass in an order of their own."""
+    """Yield batches of row indices, in a new random order for each pass."""
     done = 0
     while True:
         order = rng.permutation(n_rows)
@@ -144,17 +145,17 @@ def _batches(n_rows: int, n_steps: int, rng: np.random.Generator) -> Iterator[An
 
 
 class Refit(NamedTuple):
-    """Predictors and constants (p + K + 1, M), their F and what it is at most above the minimum."""
+    """Predictors and constants (p + K + 1, M), their F, and a bound on F minus its minimum."""
 
     theta: Floats
     value: float
-    gap: float  # nats a row
+    gap: float  # nats per row
 
 
 def refitted(lesson: Lesson, gates: Floats, start: Floats, max_iter: int = 500) -> Refit:
-    """Return the best predictors of gates (n, K): in closed form of squares, else by L-BFGS.
+    """Return the best predictors for gates (n, K): in closed form for squares, else by L-BFGS.
 
-    Features that no row sends are left at 0, where the ridge puts them.
+    Features that no row sends have coefficients 0, as required by the ridge.
     """
     design = designed(lesson.signals, gates)
     used = design.any(axis=0)

@@ -1,13 +1,13 @@
-"""What is tried for some budgets: sets that always send, and gates along a path of thrift.
+"""Candidates for some budgets: sets that always send, and gates along a path of thrifts.
 
-The path goes on from gates that nearly all send, each trained from the one before, until the mean
-cost is next to nothing, so that any budget can be asked for later. Of each two candidates are kept:
-predictors as they were trained, and fitted anew. Where none is near below a budget, gates between
-its neighbors on the path are trained, too. Rows that nothing is learned from judge.
+The path begins with gates that nearly always send. Each is trained from the previous one, until the
+mean cost is almost 0, so the path serves any later budget. Each gives two candidates: predictors as
+trained, and refitted. If no candidate is just below a budget, gates between its neighbors on the
+path are trained, too. Judging rows are not learned from.
 
-**Sets that always send.** Starting from none, the sensor is added that lowers the loss on the rows
-that judge most for what it costs. Least squares, of which any set takes the same sums, name the few
-that are worth a fit.
+**Sets that always send.** Starting from none, the sensor is added that lowers the loss on the
+judging rows most per cost. Least squares, which use the same sums for all sets, select the few that
+are worth a fit.
 """
 
 import math
@@ -31,29 +31,29 @@ from bayescascade.data.splitting import split_by_class
 from bayescascade.methods.sensors.models import GatedNet, Weights, designed, fast_sends, within
 from bayescascade.methods.sensors.training import Lesson, Refit, error_of, opened, refitted
 
-_RIDGE = 1e-6  # of the largest entry of the squares, beside the lesson's own
-_FITTED = 3  # sensors of which each is tried by a fit, of classes
+_RIDGE = 1e-6  # share of the largest entry of the squares, in addition to the lesson's ridge
+_FITTED = 3  # number of sensors to try by a fit, for classes
 _ITERATIONS = 40
 
 NEAR = 0.95
-"""A candidate that costs less than this part of a budget leaves some of it unused."""
+"""A candidate that costs less than this share of a budget is not near it."""
 
-_LEAST = 0.02  # of the cost of all sensors: where a path ends
-_QUICK = 60  # iterations of fits that only compare
-_BETWEEN = 3  # most gates that are trained between two of the path, for a budget
+_LEAST = 0.02  # share of the cost of all sensors at the end of a path
+_QUICK = 60  # iterations of fits for comparisons only
+_BETWEEN = 3  # maximum number of gates trained between two of the path, for a budget
 RIDGES = (1.0, 3.0, 10.0, 30.0)
 Train = Callable[[Lesson, float, Weights], Weights]
-"""Gates and predictors of a lesson by a number of thrift, from where they were."""
+"""It trains gates and predictors of a lesson at a thrift, from a start."""
 
-_AGAIN = 3  # times that what was chosen is trained on, at most
+_AGAIN = 3  # maximum number of further trainings of the chosen candidate
 SOFT = "soft gates"
-"""The kind of candidates whose messages are multiplied by sigmoid(z)."""
+"""The kind of candidates with messages multiplied by sigmoid(z)."""
 
-_HELD_OUT = 0.25  # of the rows, where none are given to choose by
+_HELD_OUT = 0.25  # share of the rows, if no validation rows are given
 
 
 def greedy_sets(lesson: Lesson, judging: Lesson) -> Iterator[tuple[Weights, Refit]]:
-    """Yield sensors that always send and their predictors, each time one sensor more."""
+    """Yield growing sets of sensors that always send, with their predictors."""
     n_sensors, alive = lesson.costs.size, lesson.signals.alive
     weights = Weights.zeros(lesson.signals.sensor_of.size, n_sensors, lesson.targets.shape[1])
     named = _Named(lesson, judging)
@@ -77,7 +77,7 @@ def greedy_sets(lesson: Lesson, judging: Lesson) -> Iterator[tuple[Weights, Refi
 
 
 class _Named:
-    """Errors of least squares of sets of sensors, from sums that are made once."""
+    """Errors of least squares for sets of sensors, from shared sums."""
 
     def __init__(self, lesson: Lesson, judging: Lesson) -> None:
         design, self._tests = (
@@ -88,10 +88,10 @@ class _Named:
         ridge = lesson.ridge + _RIDGE * self._squares.max()
         self._squares[np.diag_indices_from(self._squares)] += ridge
         self._targets = judging.targets
-        self._sensor_of = np.append(lesson.signals.sensor_of, -1)  # of the constant
+        self._sensor_of = np.append(lesson.signals.sensor_of, -1)  # for the constant
 
     def error(self, chosen: list[int]) -> float:
-        """Return the mean squared error on the rows that judge."""
+        """Return the mean squared error on the judging rows."""
         check_time()
         used = np.flatnonzero(np.isin(self._sensor_of, [*chosen, -1]))
         theta = cho_solve(cho_factor(self._squares[np.ix_(used, used)]), self._products[used])
@@ -99,14 +99,14 @@ class _Named:
 
 
 def always(chosen: list[int], start: Weights) -> Weights:
-    """Return gates of which those of a set are open to all rows, and the others to none."""
+    """Return gates that are open for a set of sensors, and closed for the others."""
     offsets = np.full(start.offsets.size, -1.0)
     offsets[chosen] = 1.0
     return start._replace(gates=np.zeros_like(start.gates), offsets=offsets)
 
 
 def sent(weights: Weights, alive: Flags) -> Floats:
-    """Return the gates of rows, (n, K), of sensors that always send."""
+    """Return the gates of rows, (n, K), for sensors that always send."""
     return ((weights.offsets > 0) & alive).astype(np.float64)
 
 
@@ -116,11 +116,11 @@ class Candidate:
 
     kind: str  # "gates", "gates, fitted anew" or "always"
     net: GatedNet
-    thrift: float  # the tradeoff or, relaxed, the share of all costs; NaN if sensors always send
-    error: float  # rate, or mean of squares
+    thrift: float  # tradeoff, or share of all costs if relaxed; NaN if sensors always send
+    error: float  # error rate, or mean squared error
     cost: float  # mean of a row
-    gap: float  # of predictors from the best for these gates, nats, at most; NaN if not fitted anew
-    loss: float = float("nan")  # mean of a row, nats, breaks ties of errors; NaN in saved models
+    gap: float  # bound on distance to the best predictors, nats; NaN if not refitted
+    loss: float = float("nan")  # mean per row, nats, breaks ties of errors; NaN in saved models
 
     def to_record(self) -> dict[str, Any]:
         """Return all but the net and the loss as plain data."""
@@ -130,7 +130,7 @@ class Candidate:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], net: GatedNet) -> "Candidate":
-        """Return a candidate of a file."""
+        """Rebuild a candidate from `to_record`."""
         thrift, gap = (
             math.nan if record[name] is None else check_real(name, record[name])
             for name in ("thrift", "gap")
@@ -142,7 +142,7 @@ class Candidate:
 
 
 class Trying(NamedTuple):
-    """How candidates of a lesson are made, and the lesson of the rows that judge them."""
+    """How candidates of a lesson are made, and the lesson of the judging rows."""
 
     lesson: Lesson
     judging: Lesson
@@ -166,7 +166,7 @@ class Trying(NamedTuple):
             yield self.judged("always", weights, math.nan, found.gap)
 
     def at(self, thrift: float, start: Weights) -> list[Candidate]:
-        """Return the candidates of a number of thrift."""
+        """Return the candidates at a thrift."""
         weights = self.train(self.lesson, thrift, start)
         signals = self.lesson.signals
         gates = GatedNet(weights, signals.sensor_of, self.activation).gates(signals)
@@ -204,9 +204,9 @@ class Trying(NamedTuple):
 
 
 def best_within(candidates: Sequence[Candidate], budget: float | None) -> Candidate:
-    """Return the candidate of least error within a budget, of equals that of least loss.
+    """Return the candidate of least error within a budget, and of least loss among ties.
 
-    Few rows judge many candidates alike, and a cheaper one of them is no better for that.
+    With few judging rows, many candidates tie, and a cheaper one of them is not better.
     """
     possible = [one for one in candidates if budget is None or is_within(one.cost, budget)]
     if not possible:
@@ -217,7 +217,7 @@ def best_within(candidates: Sequence[Candidate], budget: float | None) -> Candid
 
 
 def best_ridge(lesson: Lesson, judging: Lesson) -> float:
-    """Return the ridge by which predictors do best on rows that judge where all sensors send."""
+    """Return the ridge with the best predictors on the judging rows if all sensors send."""
     alive = lesson.signals.alive.astype(np.float64)
     start = Weights.zeros(lesson.signals.sensor_of.size, lesson.costs.size, lesson.targets.shape[1])
     theta, found = start.theta, {}
@@ -229,31 +229,31 @@ def best_ridge(lesson: Lesson, judging: Lesson) -> float:
 
 
 class Ways(NamedTuple):
-    """How gates are tried: their training, numbers of thrift, and candidates beside."""
+    """How gates are tried: their training, values of thrift, and further candidates."""
 
     train: Train
     thrifts: Sequence[float]
     activation: str = "step"
-    is_price: bool = True  # whether numbers of thrift are prices, or else shares of all costs
-    beside: tuple[tuple[str, Weights], ...] = ()  # kinds of gates that take no thrift
+    is_price: bool = True  # whether thrifts are prices, or otherwise shares of all costs
+    beside: tuple[tuple[str, Weights], ...] = ()  # kinds of gates without a thrift
 
 
 WaysOf = Callable[[Lesson, np.random.Generator, Weights], Ways]
-"""How gates of a lesson are trained on from a start."""
+"""It returns how gates of a lesson are trained further from a start."""
 
 
 class Trial(NamedTuple):
-    """What `fit` tried, and on what."""
+    """Candidates of `fit`, and the rows."""
 
     candidates: list[Candidate]
-    learns: Flags  # (n_rows,), which did not judge
+    learns: Flags  # (n_rows,), the rows that did not judge
     everything: Lesson
     validation: Matrix | None
     watch: Watch
     seed: int
 
     def finished(self, best: Candidate, budget: float | None, ways_of: WaysOf) -> Candidate:
-        """Return a candidate trained on from there with all rows, its mean cost in the budget."""
+        """Return a candidate after further training on all rows, still within the budget."""
         lesson = self.everything
         weights, activation = best.net.weights, best.net.activation
         if best.kind == SOFT:
@@ -274,9 +274,9 @@ class Trial(NamedTuple):
         return replace(best, net=net, gap=found.gap)
 
     def _trained_on(self, best: Candidate, ways: Ways) -> Weights:
-        """Return gates trained on with all rows, less thrifty where they send too seldom then.
+        """Return gates after further training on all rows, less thrifty if they send too rarely.
 
-        More steps make gates more silent at the same tradeoff; aimed at is what a row cost before.
+        More steps make gates more silent at the same tradeoff; the aim is the mean cost before.
         """
         lesson, thrift = self.everything, best.thrift
         for _ in range(_AGAIN):
@@ -288,12 +288,12 @@ class Trial(NamedTuple):
         return weights
 
     def _again(self, best: Candidate, ways_of: WaysOf) -> Ways:
-        """Return how gates are trained on, the same whenever they are."""
+        """Return how gates are trained further, with the same seed each time."""
         return ways_of(self.everything, np.random.default_rng([self.seed, 1]), best.net.weights)
 
 
 class Roles(NamedTuple):
-    """Lessons of the rows that learn and of those that judge."""
+    """Lessons of the training rows and of the judging rows."""
 
     learned: Lesson
     judging: Lesson
@@ -303,7 +303,7 @@ class Roles(NamedTuple):
     def of(
         cls, lesson: Lesson, groups: NDArray[Any], judging: Lesson | None, rng: np.random.Generator
     ) -> "Roles":
-        """Hold out rows of a lesson, by their groups, where no others judge."""
+        """Hold out rows of a lesson, by their groups, if no other rows judge."""
         everybody = np.ones(len(lesson.targets), np.bool_)
         if judging is not None:
             return cls(lesson, judging, everybody)
@@ -315,7 +315,7 @@ class Roles(NamedTuple):
 
 
 class Tried(NamedTuple):
-    """Candidates, one at least, and the ridge that they were trained with."""
+    """Candidates, at least one, and the ridge of their training."""
 
     candidates: list[Candidate]
     ridge: float
@@ -330,7 +330,7 @@ def tried(
     watch: Watch,
     rng: np.random.Generator,
 ) -> Tried:
-    """Return what can be tried until time is up; on Ctrl-C what had been, if there was any."""
+    """Return the candidates until time is up or Ctrl-C, at least one."""
     learned = roles.learned
     candidates: list[Candidate] = []
     trying = Trying(learned, roles.judging, "step", lambda *_: opened(learned, rng))
@@ -350,12 +350,12 @@ def tried(
             for portion in trying.along(ways.thrifts, start, budgets):
                 candidates += portion
     except OutOfTime:
-        pass  # what has been tried is kept
+        pass  # candidates so far are kept
     except KeyboardInterrupt:
         if not candidates:
             raise
         is_interrupted = True
-    if not candidates:  # there was no time for any
+    if not candidates:  # there was no time for one
         sizes = learned.signals.sensor_of.size, learned.costs.size, learned.targets.shape[1]
         candidates = [trying.judged("always", Weights.zeros(*sizes), math.nan, math.nan)]
     return Tried(candidates, learned.ridge, is_interrupted)

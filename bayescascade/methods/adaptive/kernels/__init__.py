@@ -1,1 +1,1 @@
-"""What is compiled: growing boosted trees, and sums of logistic losses."""
+"""Compiled code: growing boosted trees, and sums of logistic losses."""

@@ -1,6 +1,6 @@
-"""Sums over rows of logistic losses, and the price of a share at which a limit is met.
+"""Sums of logistic losses over rows, and the price at which a limit of shares is met.
 
-One pass over the rows each, where NumPy takes several; `softplus(s) = log(1 + exp(s))`.
+Each takes one pass over the rows, where NumPy takes several; `softplus(s) = log(1 + exp(s))`.
 """
 
 import math
@@ -51,7 +51,7 @@ def logistic_slopes(
 
 @kernel
 def signed_losses(scores: Numbers, labels: NDArray[np.int64], losses: Numbers) -> None:
-    """Write softplus of the scores (n,), of rows whose label is above 0 with the other sign."""
+    """Write softplus of the scores (n,), with their sign changed for rows with a label above 0."""
     for i in range(scores.shape[0]):
         losses[i] = _softplus(-scores[i] if labels[i] > 0 else scores[i])
 
@@ -72,7 +72,8 @@ def price_of_limit(
 ) -> float:
     """Return the least price at which ``sum size_i sigma(gap_i - price)`` is at most a limit.
 
-    By Newton's method in the bracket [0, highest], at whose end it is; the shares are written.
+    Newton's method in the bracket [0, highest], where the limit is met at `highest`; also writes
+    the shares.
     """
     low, high, price = 0.0, highest, 0.0
     for _ in range(200):

@@ -4,14 +4,14 @@ At a node whose rows have gradients of sum G and curvatures of sum H, a cut into
 
     1/2 [G_L^2 / (H_L + ridge) + G_R^2 / (H_R + ridge) - G^2 / (H + ridge)] - price of its column,
 
-the fall of the loss by Newton's method, and a leaf has the value ``rate G / (H + ridge)``. The
-price is what the items cost that the column incurs and that are not paid yet: ``once`` times that
-for the whole model, and ``per_row`` times the size of the node's rows that have not paid. Nodes of
-a level are cut one after the other, from left to right, each where it gains most, if anything; the
-first column and cut of equals. What is paid at a cut is paid for the cuts after it.
+the fall of the loss by Newton's method, and a leaf has the value ``rate G / (H + ridge)``. A column
+has the price of its items that are not paid yet: ``once`` times their cost for the whole model, and
+``per_row`` times their cost and the size of the node's rows that have not paid. Nodes of a level
+are cut from left to right. Each has the cut of the largest gain, if that is positive, and among
+ties the first column and cut. Later cuts need not pay again for the items of a cut.
 
-A node's histograms are summed over its rows at the root and in the smaller one of two siblings; the
-larger one has what is left of its parent's.
+Histograms are summed over rows at the root and in the smaller one of two siblings; those of the
+larger one are the difference to their parent.
 """
 
 from typing import Any, NamedTuple
@@ -27,23 +27,23 @@ LEAF = -1
 
 
 class Binned(NamedTuple):
-    """Rows in bins, and what their columns incur."""
+    """Binned rows, and the items of their columns."""
 
-    codes: Array  # (n, p) uint8; of a missing cell the number of bins
-    n_bins: Array  # (p,) int64, of cells that are not missing
-    starts: Array  # (p + 1,) int64, of each column's items in `items`
+    codes: Array  # (n, p) uint8; the number of bins for a missing cell
+    n_bins: Array  # (p,) int64, without missing cells
+    starts: Array  # (p + 1,) int64, starts of each column's items in `items`
     items: Array  # (n_incurred,) int64
     costs: Array  # (m,) float64 > 0
 
 
 class Prices(NamedTuple):
-    """What a unit of cost is worth, nats, and what is paid."""
+    """The price of a unit of cost, nats, and the items that are paid."""
 
     once: float
     per_row: float
-    bought: Array  # (m,) bool, by the model
-    paid: Array  # (n, m) uint8, by each row; without rows if per_row is 0
-    sizes: Array  # (n,) float64, of rows that have to pay
+    bought: Array  # (m,) bool, items paid by the model
+    paid: Array  # (n, m) uint8, items paid by each row; without rows if per_row is 0
+    sizes: Array  # (n,) float64, weights of rows in payments
 
 
 class Growth(NamedTuple):
@@ -51,16 +51,16 @@ class Growth(NamedTuple):
 
     depth: int
     ridge: float
-    least: float  # curvature of a side
+    least: float  # minimum curvature of a side
     rate: float
 
 
 class Space(NamedTuple):
-    """Scratch: of K = 2^depth - 1 splits at most, in slots of 2^(depth - 1) histograms or 1."""
+    """Workspace for K = 2^depth - 1 splits, with 2^(depth - 1) slots of histograms, at least 1."""
 
-    order: Array  # (n,) int64, rows, those of a node one after the other
+    order: Array  # (n,) int64, rows, grouped by node
     other: Array  # (n,) int64
-    sums: Array  # (n_slots, p, n_codes, 2) float64, of gradients and curvatures
+    sums: Array  # (n_slots, p, n_codes, 2) float64, sums of gradients and curvatures
     unpaid: Array  # (n_slots, m) float64
     starts: Array  # (2 K + 1,) int64
     ends: Array  # (2 K + 1,) int64
@@ -73,7 +73,7 @@ class Tree(NamedTuple):
     column: Array  # int64, -1 at leaves
     cut: Array  # int64, the last bin on the left
     missing_left: Array  # bool
-    value: Array  # float64, of leaves
+    value: Array  # float64, values of leaves
 
 
 @kernel
@@ -87,9 +87,9 @@ def grow_tree(
     tree: Tree,
     scores: NDArray[np.float64],
 ) -> int:
-    """Grow a tree, add its values to scores (n,) and pay for what it reads; return its splits.
+    """Grow a tree, add its values to scores (n,) and pay for its items; return its splits.
 
-    gradients, curvatures (n,): downward slopes of the loss of all rows, and >= 0.
+    gradients (n,): negative gradients of the loss of all rows; curvatures (n,): >= 0.
     """
     n, n_splits = data.codes.shape[0], 0
     for i in range(n):
@@ -154,7 +154,7 @@ def _best_cut(data, prices, growth, space, node):
     for j in range(data.n_bins.shape[0]):
         price, n_bins = _price(data, prices, unpaid, j), data.n_bins[j]
         missing = sums[j, n_bins]
-        is_missing = missing[1] > 1e-9 * curvature  # more than what is left of sums
+        is_missing = missing[1] > 1e-9 * curvature  # more than rounding errors of sums
         for side in range(2 if is_missing else 1):
             g, h = (missing[0], missing[1]) if side == 1 else (0.0, 0.0)
             for code in range(n_bins if is_missing and side == 0 else n_bins - 1):
@@ -177,7 +177,7 @@ def _worth(growth, gradient, curvature):
 
 @inner_kernel
 def _price(data, prices, unpaid, column):
-    """Return what a column costs at a node, nats."""
+    """Return the price of a column at a node, nats."""
     price = 0.0
     for place in range(data.starts[column], data.starts[column + 1]):
         item = data.items[place]
@@ -189,7 +189,7 @@ def _price(data, prices, unpaid, column):
 
 @inner_kernel
 def _pay(data, prices, space, node, column):
-    """Let the model, and the node's rows, pay for what a column incurs."""
+    """Mark a column's items as paid by the model and by the node's rows."""
     unpaid = space.unpaid[space.slots[node]]
     for place in range(data.starts[column], data.starts[column + 1]):
         item = data.items[place]
@@ -202,7 +202,7 @@ def _pay(data, prices, space, node, column):
 
 @inner_kernel
 def _part(data, space, node, column, cut, missing_left):
-    """Put the node's rows in order of its children."""
+    """Order the node's rows by its children."""
     start, end = space.starts[node], space.ends[node]
     n_bins, left, right = data.n_bins[column], start, 0
     for place in range(start, end):
@@ -222,7 +222,7 @@ def _part(data, space, node, column, cut, missing_left):
 
 @inner_kernel
 def _share(data, prices, space, gradients, curvatures, node, next_slot):
-    """Sum the smaller child's rows into a new slot, and leave the rest to the larger one."""
+    """Sum the smaller child's rows into a new slot, and subtract them in the larger one's."""
     first, second = 2 * node + 1, 2 * node + 2
     small, large = first, second
     if space.ends[first] - space.starts[first] > space.ends[second] - space.starts[second]:
@@ -241,7 +241,7 @@ def _share(data, prices, space, gradients, curvatures, node, next_slot):
 
 @inner_kernel
 def _value_leaves(growth, space, gradients, curvatures, tree, scores):
-    """Give leaves their values, and add these to the scores of their rows."""
+    """Calculate values of leaves, and add them to the scores of their rows."""
     for node in range(tree.column.shape[0]):
         is_there = node == 0 or tree.column[(node - 1) // 2] != LEAF
         if not is_there or tree.column[node] != LEAF:

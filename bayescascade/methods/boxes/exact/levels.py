@@ -1,28 +1,29 @@
 """The objective of a union of boxes, and why its sides need only be values of positives.
 
-With weights w_i, what a union f is worth is (Goh 2018, the objective before (2.1), and C_S)::
+With weights w_i, the worth of a union f is (Goh 2018, the objective before (2.1), and C_S)::
 
     sum_{i positive} w_i [i in f] + C_I sum_{i negative} w_i [i not in f]
         - C_E (number of boxes) - C_S (number of closed sides)
 
-`negative_weight` is C_I, `box_cost` C_E and `side_cost` C_S, all >= 0. C_S is ours; 0 is the
-thesis's. Margin, M and epsilon of (2.1) to (2.21) are not needed, because of this
+`negative_weight` is C_I, `box_cost` C_E and `side_cost` C_S, all >= 0. C_S is an addition; the
+thesis has C_S = 0. Margin, M and epsilon of (2.1) to (2.21) are not needed, because of this
 
-Lemma. For every union there is one that is worth as much or more, of no more boxes, in which every
-closed side of a box has the value of a positive that is inside this box and inside no other.
+Lemma. For every union there is one that is worth at least as much, with at most as many boxes, in
+which every closed side of a box has the value of a positive that is inside this box and inside no
+other.
 
-Proof. Take one box after another. If all positives of a box are in others too, drop it: no positive
+Proof. Take one box after another. If all its positives are in other boxes too, drop it: no positive
 is lost, no negative enters, and neither cost grows. Otherwise move each closed side inward to the
-first of the positives that are in this box alone: none of these is lost, the others are in another
-box, no row enters, and open sides stay open. Later steps only make other boxes smaller, so what was
-in this box alone stays so, and its sides stay where they touch it.
+first of the positives that are in this box alone. None of these is lost, the other positives are in
+another box, no row enters, and open sides stay open. Later steps only make other boxes smaller, so
+these positives stay in this box alone, and its sides still touch them.
 
 So a side is a *level*: side 2 j of a box is its lower one in column j, side 2 j + 1 its upper one.
 Level 0 is open, and level L >= 1 of a lower (upper) side is the L-th smallest (largest) of the
 different values v that positives have in this column. The *depth* of a row at a side is the number
 of the v that are at most (at least) its own value. A row is in a box if its depth is at least the
-box's level, at every side: ties and negatives between two values need no more care. Where C_S = 0,
-level 1 is never worse than level 0, which is then left out.
+box's level, at every side: ties, and negatives between two values, are no special cases. Where C_S
+= 0, level 1 is never worse than level 0, which is then left out.
 """
 
 from collections.abc import Sequence
@@ -42,7 +43,7 @@ from bayescascade.model.guard import UNIT, share_of_sums
 
 Levels = Codes  # (n_boxes, 2 n_columns), see the module
 
-_ROUNDED = 24.0  # operations beside the sums
+_ROUNDED = 24.0  # operations besides the sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +59,13 @@ class Costs:
             object.__setattr__(self, name, parameter.check(getattr(self, name)))
 
     def worth(self, inside: float, outside: float, n_boxes: int, n_sides: int) -> float:
-        """Return what a union is worth, of weights of positives inside and negatives outside."""
+        """Return the worth of a union from weights of positives inside and negatives outside."""
         costs = self.box_cost * n_boxes + self.side_cost * n_sides
         return inside + self.negative_weight * outside - costs
 
 
 def balanced(is_positive: Flags, weights: Floats) -> float:
-    """Return the weight of a negative by which both classes weigh the same."""
+    """Return the weight of a negative for which both classes have the same weight."""
     return float(weights[is_positive].sum() / weights[~is_positive].sum())
 
 
@@ -72,8 +73,7 @@ class LevelRows:
     """Finite rows (n_rows, n_columns) with their depths at every side; see the module.
 
     values: the different values of positives in each column, ascending. positives, negatives (n, 2
-    n_columns) int32: different rows' depths; of those that are alike, the first, with the weight of
-    all.
+    n_columns) int32: depths of distinct rows; equal rows are merged, and their weights added up.
     """
 
     def __init__(self, rows: Floats, is_positive: Flags, weights: Floats, costs: Costs) -> None:
@@ -96,23 +96,23 @@ class LevelRows:
 
     @property
     def n_levels(self) -> Integers:
-        """Number of levels of each side but 0, (2 n_columns,)."""
+        """Number of levels of each side, without level 0, (2 n_columns,)."""
         return np.repeat([len(values) for values in self.values], 2)
 
     @property
     def constant(self) -> float:
-        """What the empty union is worth."""
+        """The worth of the empty union."""
         return self.costs.negative_weight * float(self.negative_weights.sum())
 
     @cached_property
     def rounding(self) -> float:
-        """How far rounding may take a claim and what is left out for it, for up to 64 boxes.
+        """Bound on the effect of rounding on a bound and its comparisons, for up to 64 boxes.
 
-        With T the weights of positives, C_I times those of negatives, and costs, a bound of
-        `kernels.ranges` subtracts sums over rows that no two of them share from the positives
-        covered: 2 T `share_of_sums`. What a union is worth is T of it. Sides that pay something
-        keep out a negative each, and every operation is off by a unit of T. Where costs are more
-        than the positives' weight, nothing is worth more than no box, which rounding leaves so.
+        Let T be the weight of positives, plus C_I times that of negatives, plus costs. A bound of
+        `kernels.ranges` subtracts sums over disjoint sets of rows from the positives covered: 2 T
+        `share_of_sums`. The worth of a union adds T `share_of_sums`. Each side that pays keeps out
+        a negative, and every operation is off by a unit of T. If costs are more than the positives'
+        weight, no union is worth more than the empty one, which rounding does not change.
         """
         both = np.concatenate([self.positive_weights, self.negative_weights])
         n_sides = 2 * self.rows.shape[1]
@@ -122,7 +122,7 @@ class LevelRows:
         return float((3.0 * share_of_sums(both) + (_ROUNDED + n_paid) * UNIT) * (most + costs))
 
     def gain(self, levels: Levels) -> float:
-        """Return how much more than the empty union a union of such boxes is worth."""
+        """Return the worth of a union of these boxes, minus that of the empty union."""
         covered, entered = (
             float(weights[_inside(depths, levels)].sum())
             for depths, weights in (
@@ -141,7 +141,7 @@ class LevelRows:
         return LevelRows(self.rows[left], self.is_positive[left], self.weights[left], self.costs)
 
     def polished(self, levels: Levels) -> Levels:
-        """Return levels of which none alone can be changed for the better, and as many boxes."""
+        """Return levels, with as many boxes, that no change of a single level improves."""
         levels = np.array(levels, np.int32)
         gain = -np.inf
         while self.gain(levels) > gain + self.rounding:
@@ -151,7 +151,7 @@ class LevelRows:
         return levels
 
     def _best_level(self, levels: Levels, box: int, side: int) -> int:
-        """Return the best level of one side, all others as they are."""
+        """Return the best level of one side, given all others."""
         others, own = np.delete(levels, box, axis=0), levels[box].copy()
         own[side] = 0
         changes = np.zeros(int(self.n_levels[side]) + 1)
@@ -167,14 +167,14 @@ class LevelRows:
         return best if changes[best] > changes[levels[box, side]] else int(levels[box, side])
 
     def worth(self, union: BoxUnion) -> float:
-        """Return what any union is worth, by its sides alone."""
+        """Return the worth of any union, from its sides."""
         inside = union.contains(self.rows)
         covered = self.weights[inside & self.is_positive].sum()
         outside = self.weights[~inside & ~self.is_positive].sum()
         return self.costs.worth(float(covered), float(outside), union.n_boxes, union.n_sides)
 
     def tight(self, levels: Levels) -> BoxUnion:
-        """Return the union that levels stand for, its sides at values of positives."""
+        """Return the union with these levels; its sides are at values of positives."""
         lower, upper = (np.full((len(levels), len(self.values)), s) for s in (-np.inf, np.inf))
         for box, sides in enumerate(np.asarray(levels).tolist()):
             for column, values in enumerate(self.values):
@@ -186,7 +186,7 @@ class LevelRows:
         return BoxUnion(lower, upper)
 
     def levels(self, union: BoxUnion) -> Levels:
-        """Return the levels of the boxes of a union, tight around positives; empty boxes go."""
+        """Return the levels of a union's boxes, tight around positives, without empty boxes."""
         inside = union.inside(self.rows[self.is_positive])
         found = []
         for box in np.flatnonzero(inside.any(axis=0)):
@@ -205,7 +205,7 @@ class LevelRows:
 def checked_rows(
     X: ArrayLike, is_positive: ArrayLike, weights: ArrayLike | None
 ) -> tuple[Floats, Flags, Floats]:
-    """Return rows of positive weight, which are positive, and their weights; DataError if unfit."""
+    """Return rows of positive weight, their flags and weights; DataError if they cannot be used."""
     rows = np.asarray(X, np.float64)
     if rows.ndim != 2 or not rows.size or not np.isfinite(rows).all():
         raise DataError(f"X must be a matrix of finite numbers, got shape {rows.shape}")

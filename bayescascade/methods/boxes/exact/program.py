@@ -3,16 +3,17 @@
 For box k, side s and level L >= 1 of `levels`, y_ksL says that the side's level is at least L, so
 that y_ks1 >= y_ks2 >= ...; u_k says that the box is used. A positive i can be in box k, z_ik, only
 if u_k and not y_ks(D + 1), D its depth, at any side; c_i <= sum_k z_ik says that it is covered. A
-negative is let in, n_i >= u_k - sum_s y_ks(D + 1), unless some side keeps it out. Maximized is
+negative is let in, n_i >= u_k - sum_s y_ks(D + 1), unless some side keeps it out. The program
+maximizes
 
     sum_i w_i c_i - C_I sum_i w_i n_i - C_E sum_k u_k - C_S sum_ks y_ks1.
 
-Against (2.5) to (2.21) of the thesis, there are no M, epsilon and margin, and the number of boxes
-is chosen: in the thesis's program all K boxes are there, so that its ``-c_e K`` is a constant. Only
-y and u must be whole.
+Unlike (2.5) to (2.21) of the thesis, it has no M, epsilon and margin, and it chooses the number of
+boxes. The thesis's program always uses all K boxes, so its ``-c_e K`` is a constant. Only y and u
+must be integers.
 
-HiGHS calculates in floats with tolerances of its own, 1e-6, so its word is no proof to the last
-digit; its bound is given as it is.
+HiGHS calculates in floats with tolerances of its own, 1e-6, so its result is no proof to the last
+digit; its bound is reported unchanged.
 """
 
 from time import perf_counter
@@ -48,11 +49,11 @@ class _Rows:
 
 
 def solve_program(rows: LevelRows, n_boxes: int, watch: Watch | None = None) -> CertifiedUnion:
-    """Return the best union of at most `n_boxes` boxes by HiGHS, and the bound that it gives."""
+    """Return the best union of at most `n_boxes` boxes found by HiGHS, and its bound."""
     started, n_levels = perf_counter(), rows.n_levels
-    starts = np.concatenate([[0], np.cumsum(n_levels)])  # of the y of each side
+    starts = np.concatenate([[0], np.cumsum(n_levels)])  # indices of the y of each side
     n_orders, n_positives, n_negatives = int(starts[-1]), len(rows.positives), len(rows.negatives)
-    size = n_orders + 1 + n_positives  # of a box: y, u and z
+    size = n_orders + 1 + n_positives  # variables of a box: y, u and z
     covered, entered = n_boxes * size, n_boxes * size + n_positives
     n_variables = entered + n_negatives
     limits = _Rows()
@@ -110,13 +111,13 @@ def solve_program(rows: LevelRows, n_boxes: int, watch: Watch | None = None) -> 
 
 
 def _beyond(firsts: np.ndarray, depths: list[int], n_levels: np.ndarray) -> list[int]:
-    """Return the y that say of each side that it keeps a row out, where it can."""
+    """Return the indices of the y that say that a side keeps a row out, if it can."""
     sides = zip(firsts.tolist(), depths, n_levels.tolist(), strict=True)
     return [first + depth for first, depth, count in sides if depth < count]
 
 
 def _levels(x: np.ndarray, rows: LevelRows, n_boxes: int, size: int, starts: np.ndarray) -> Levels:
-    """Return the levels that a solution means, without boxes that hold no positive."""
+    """Return the levels of a solution, without boxes that contain no positive."""
     found = []
     for box in range(n_boxes):
         orders = np.rint(x[box * size : box * size + starts[-1]])

@@ -1,9 +1,9 @@
-"""The best union of boxes by branch and bound, with a proof, or a bound if that takes too long.
+"""The best union of boxes by branch and bound, with a proof, or a bound if time runs out.
 
-Unions of one box come first. Then `improve` makes each box the best one given the others, which is
-a search for one box among the rows that the others do not cover, and so is proved. Then come unions
-of two boxes, of three, and so on, each search with the best union of all before as what is to be
-beaten; `kernels.ranges` has the bound.
+Unions of one box come first. Then `improve` makes each box the best one given the others. This is a
+search for one box among the rows that the others do not cover, so it gives a proof. Then come
+unions of two boxes, of three, and so on; each search must beat the best union so far.
+`kernels.ranges` has the bound.
 """
 
 from collections.abc import Callable
@@ -24,40 +24,40 @@ from bayescascade.methods.boxes.union import BoxUnion
 from bayescascade.model.guard import certified, shown_gap
 from bayescascade.report.page import count_of
 
-_ROW_VISITS = 2e7  # between looks at the clock: less than a tenth of a second
-_FIRST_VISITS = 500  # ranges looked at before the first look, and made better there
-_SHARE = 0.8  # of the time that may go into the proof; the rest is for one box at a time
+_ROW_VISITS = 2e7  # work between looks at the clock: less than a tenth of a second
+_FIRST_VISITS = 500  # ranges searched before the first look at the clock
+_SHARE = 0.8  # share of the time for the proof; the rest is for one box at a time
 
 
 @dataclass(frozen=True, eq=False)
 class CertifiedUnion:
-    """The best union found, and by how much another may be better."""
+    """The best union found, and a bound on how much better another may be."""
 
-    union: BoxUnion  # its sides have values of positives
-    objective: float  # what it is worth, see `exact.levels`
+    union: BoxUnion  # its sides are at values of positives
+    objective: float  # its worth, see `exact.levels`
     upper_bound: float  # no union of at most as many boxes is worth more
-    rounding: float  # >= 0: part of the bound: how far rounding may have taken it
-    is_optimal: bool  # whether the search ended: none is worth more by more than `rounding`
-    # whether it is proved of each box that no other in its place is worth more
+    rounding: float  # >= 0: the allowance for rounding in the bound
+    is_optimal: bool  # whether it is proved that none is worth more by more than `rounding`
+    # whether each box is proved to be the best one given the others
     is_best_given_others: bool
     # interrupted, timed_out: whether Ctrl-C or the time limit ended the search
     interrupted: bool
     timed_out: bool
-    n_visited: int  # ranges looked at; of a program, nodes of the solver
+    n_visited: int  # ranges searched; nodes of the solver for a program
     seconds: float
-    work: float = 0.0  # what `most_work` of `best_union` limits
-    n_proved: int = 0  # no union of at most as many boxes is worth more, if any
+    work: float = 0.0  # limited by `most_work` of `best_union`
+    n_proved: int = 0  # if > 0, no union of at most this many boxes is worth more
     solver: str = "branch"
 
     @property
     def gap(self) -> float:
-        """By how much another union may be worth more; 0.0 if none is, but for rounding unseen."""
+        """How much more another union may be worth; 0.0 if none is, up to invisible rounding."""
         open_gap = 0.0 if self.is_optimal else self.upper_bound - self.objective
         return shown_gap(open_gap, self.rounding)
 
     @property
     def local_words(self) -> list[str]:
-        """What is proved where it is not that none is worth more, in words."""
+        """Weaker proofs in words, if the union is not proved to be the best."""
         if self.is_optimal:
             return []
         told = ["each box is proved to be the best, given the others"] * self.is_best_given_others
@@ -68,7 +68,7 @@ class CertifiedUnion:
 
 @dataclass
 class _Search:
-    """A search under way; after an interrupt, `best`, `gain` and `ceiling` are still true."""
+    """A running search; `best`, `gain` and `ceiling` are valid after an interrupt, too."""
 
     rows: LevelRows
     watch: Watch
@@ -76,15 +76,15 @@ class _Search:
     progress: Callable[[float, float], object] | None
     best: Levels
     gain: float
-    ceiling: float = inf  # of unions looked for
-    work: float = 0.0  # ranges by the cells of a range's rows
+    ceiling: float = inf  # bound on all unions of the search
+    work: float = 0.0  # ranges times the cells of a range's rows
     n_visited: int = 0
     n_proved: int = 0
     interrupted: bool = False
     is_improved: bool = False  # whether each box is the best given the others
 
     def look(self, rows: LevelRows, n_boxes: int, gain: float) -> tuple[float, Levels | None, bool]:
-        """Search for a union of some boxes that gains more than `gain`; return a bound, and it."""
+        """Search for a union with more than `gain`; return a bound, the union, and if it ended."""
         read, work = _arrays(rows, n_boxes, gain)
         of_one = (len(rows.positives) + len(rows.negatives)) * rows.positives.shape[1] * n_boxes
         n_most = max(1, int(_ROW_VISITS / of_one))
@@ -111,7 +111,7 @@ class _Search:
         return max(gain, _ceiling(work)), found, bool(is_over)
 
     def begin(self) -> None:
-        """Begin with the best box where sides are free, which is soon found, made better here."""
+        """Begin with the best box for free sides, which is found quickly, and improve it."""
         free = replace(self.rows.costs, side_cost=0.0)
         rows = LevelRows(self.rows.rows, self.rows.is_positive, self.rows.weights, free)
         _, found, _ = self.look(rows, 1, 0.0)
@@ -121,7 +121,7 @@ class _Search:
                 self.best, self.gain = better, self.rows.gain(better)
 
     def prove(self, n_boxes: int) -> bool:
-        """Look for unions of one box, two, ..., and return whether none is better than the best."""
+        """Search unions of one box, two, ..., and return whether the best is proved."""
         ceiling = self.gain
         for count in range(1, n_boxes + 1):
             if self.interrupted:
@@ -139,7 +139,7 @@ class _Search:
         return self.n_proved == n_boxes and not self.interrupted
 
     def improve(self, n_boxes: int) -> None:
-        """Replace box after box by the best one given the others, until none can be."""
+        """Replace each box by the best one given the others, until none changes."""
         place, n_kept = 0, 0
         while n_kept < n_boxes and not self.interrupted:
             others = np.delete(self.best, place, axis=0) if place < len(self.best) else self.best
@@ -177,8 +177,8 @@ def best_union(
     """Return the best union of at most `n_boxes` boxes, or the best found and a bound.
 
     Nothing is random. `watch`, `most_work` (ranges by rows, sides and boxes, 3e8 in a second or so)
-    and Ctrl-C end the search early. It begins with `start`. `progress` is called several times a
-    second with the best gain over the empty union, and a bound. TooLargeError: beyond
+    and Ctrl-C end the search early. The search begins with `start`. `progress` is called several
+    times a second with the best gain over the empty union, and a bound. Raises TooLargeError beyond
     `memory_limit` bytes.
     """
     check_integer("n_boxes", n_boxes, 1, MOST_BOXES)
@@ -196,7 +196,7 @@ def best_union(
         is_optimal = state.prove(n_boxes)
     timed_out = watch.is_up
     if not (is_optimal or state.is_improved or state.interrupted) and n_boxes > 1:
-        state.most_work += state.work  # as much again
+        state.most_work += state.work  # the same amount again
         state.improve(n_boxes)
     union = rows.tight(state.best)
     claimed = state.gain + rows.constant
@@ -219,12 +219,12 @@ def best_union(
 
 
 def _depth(rows: LevelRows, n_boxes: int) -> int:
-    """Return how many nodes wait at most: each division takes a level from one side."""
+    """Return the maximum number of waiting nodes: each division removes a level of one side."""
     return n_boxes * int(rows.n_levels.sum()) + 2
 
 
 def _check_memory(rows: LevelRows, n_boxes: int, memory_limit: float) -> None:
-    """Raise TooLargeError if a search for that many boxes takes more bytes."""
+    """Raise TooLargeError if a search for that many boxes takes more memory."""
     n_sides, depth = rows.positives.shape[1], _depth(rows, n_boxes)
     n_bytes = 8.0 * n_boxes * n_sides * (depth + 6 * int(rows.n_levels.max()) + 12) + 24.0 * depth
     n_bytes += (4.0 * n_sides + 16.0) * (len(rows.positives) + len(rows.negatives))
@@ -238,7 +238,7 @@ def _check_memory(rows: LevelRows, n_boxes: int, memory_limit: float) -> None:
 
 
 def _arrays(rows: LevelRows, n_boxes: int, gain: float) -> tuple[RangeRows, RangeWorkspace]:
-    """Return what the kernel reads, and a stack with the range of all levels on it."""
+    """Return the rows for the kernel, and a stack with the range of all levels."""
     (n_positives, n_sides), n_negatives = rows.positives.shape, len(rows.negatives)
     n_levels = rows.n_levels
     most, depth = int(n_levels.max()), _depth(rows, n_boxes)
@@ -266,7 +266,7 @@ def _arrays(rows: LevelRows, n_boxes: int, gain: float) -> tuple[RangeRows, Rang
     )
     work.lows[0] = 0 if rows.costs.side_cost > 0.0 else 1
     work.highs[0] = n_levels
-    # of several boxes each has a closed side: with one that has none, a union is that box alone
+    # each of several boxes has a closed side: a union with an open box is that box alone
     of_each = rows.costs.box_cost + (rows.costs.side_cost if n_boxes > 1 else 0.0)
     work.bounds[0] = rows.positive_weights.sum() - of_each * n_boxes
     work.alive[0] = n_positives, n_negatives
@@ -274,6 +274,6 @@ def _arrays(rows: LevelRows, n_boxes: int, gain: float) -> tuple[RangeRows, Rang
 
 
 def _ceiling(work: RangeWorkspace) -> float:
-    """Return a bound on what unions gain, the best one known and those not yet looked at."""
+    """Return a bound on the gain of the best union known and of those not yet searched."""
     stacked = work.bounds[: work.numbers[STACKED]]
     return float(max(work.best[0], stacked.max(initial=-inf)))

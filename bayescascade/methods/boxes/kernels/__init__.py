@@ -1,1 +1,1 @@
-"""What is compiled: a sweep of moves, and a search through ranges of levels."""
+"""Compiled code: a sweep of moves, and a search through ranges of levels."""

@@ -1,7 +1,7 @@
-"""A union of boxes as kernels have it: rows as bits, what a box holds, and its density, nats.
+"""Arrays of a union of boxes for kernels: rows as bits, rows of a box, and log densities.
 
-A row is a bit of a word of 64, those of positives before those of negatives, and what a box holds
-are the words of its closed sides, one and another: no row is looked at by itself.
+A row is a bit of a 64-bit word; positives come before negatives. The rows of a box are the
+intersection of the words of its closed sides, so no row is looked at by itself.
 """
 
 from math import lgamma
@@ -22,13 +22,14 @@ Array = NDArray[Any]  # the docstrings give dtypes
 class BoxModel(NamedTuple):
     """Rows and prior as kernels read them: W words of rows, d columns, C cells at most.
 
-    above (d, C + 1, W) uint64: rows whose cell is a given one or beyond; n_cuts, n_powers (d,)
-    int64: cells but one, and how many powers of two are less; positives (P, d) int64: their cells;
-    n_positive_words: the first words; weights (64 W,) float64, and is_unit: whether all are 1;
-    totals (2,): weights of positives and negatives; is_beta; gain, negative_weight, box_cost and
-    side_cost: nats that a positive inside, a negative inside, a box and a closed side are worth;
-    prior_weight > 0: of rates; of_one, of_both float64: log gamma of prior_weight, and of twice
-    that, plus 0, 1, 2, ..., which most weights are; close: q; max_boxes.
+    above (d, C + 1, W) uint64: rows whose cell is at least a given one; n_cuts, n_powers (d,)
+    int64: number of cells minus one, and number of smaller powers of two; positives (P, d) int64:
+    their cells; n_positive_words: number of their words; weights (64 W,) float64, and is_unit:
+    whether all are 1; totals (2,): weights of positives and negatives; is_beta; gain,
+    negative_weight, box_cost and side_cost: nats for a positive inside, a negative inside, a box
+    and a closed side; prior_weight > 0: of rates; of_one, of_both float64: log gamma of
+    prior_weight, and of twice that, plus 0, 1, 2, ..., as most weights are integers; close: q;
+    max_boxes.
     """
 
     above: Array
@@ -52,11 +53,12 @@ class BoxModel(NamedTuple):
 
 
 class BoxWorkspace(NamedTuple):
-    """A union while it changes, of up to M boxes, and up to two boxes that a move brings.
+    """A changing union of up to M boxes, and up to two boxes that a move adds.
 
     boxes (M + 2, 2 d) int64: the first and last cell of each column; inside (M + 2, W) uint64: the
-    rows of each box; covered (2, W) uint64: those of the union, now and next; numbers (4,) int64;
-    sums (4,) float64: weights of positives and negatives inside, closed sides and log density.
+    rows of each box; covered (2, W) uint64: those of the union, current and proposed; numbers (4,)
+    int64; sums (4,) float64: weights of positives and negatives inside, closed sides and log
+    density.
     """
 
     boxes: Array
@@ -89,7 +91,7 @@ def fill(model, work, box):
 
 @inner_kernel
 def cover(work, box, which):
-    """Let the union hold the rows of a box."""
+    """Add the rows of a box to the union."""
     bits, covered = work.inside[box], work.covered[which]
     for word in range(bits.shape[0]):
         covered[word] |= bits[word]
@@ -97,7 +99,7 @@ def cover(work, box, which):
 
 @inner_kernel
 def count_bits(bits):
-    """Return how many bits a word has; compiled, this is one instruction."""
+    """Return the number of set bits of a word; compiled, this is one instruction."""
     n_bits = 0
     while bits != np.uint64(0):
         bits &= bits - np.uint64(1)
@@ -107,7 +109,7 @@ def count_bits(bits):
 
 @inner_kernel
 def gained(model, after, before, start, stop):
-    """Return the weight of rows in words from one to another that are there only afterwards."""
+    """Return the weight of rows, in a range of words, that are only in the proposed union."""
     total, n_rows = 0.0, 0
     for word in range(start, stop):
         bits = after[word] & ~before[word]
@@ -123,7 +125,7 @@ def gained(model, after, before, start, stop):
 
 @inner_kernel
 def box_probability(model, work, box):
-    """Return the probability that a box, whose rows are known, is proposed by `add`."""
+    """Return the probability that `add` proposes a box, given its rows."""
     sides, bits, total = work.boxes[box], work.inside[box], 0.0
     for word in range(model.n_positive_words):
         left = bits[word]
@@ -150,7 +152,7 @@ def box_probability(model, work, box):
 
 @inner_kernel
 def log_gamma(table, weight, offset):
-    """Return the log gamma of a weight and an offset, from the table if it is there."""
+    """Return the log gamma of a weight plus an offset, from the table if possible."""
     whole = np.int64(weight)
     if whole < table.shape[0] and whole == weight:
         return table[whole]
@@ -159,7 +161,7 @@ def log_gamma(table, weight, offset):
 
 @inner_kernel
 def log_rate(model, positives, negatives):
-    """Return the log of the integral over a rate, but for a constant."""
+    """Return the log of the integral over a rate, up to a constant."""
     both = log_gamma(model.of_both, positives + negatives, 2.0 * model.prior_weight)
     positives = log_gamma(model.of_one, positives, model.prior_weight)
     return positives + log_gamma(model.of_one, negatives, model.prior_weight) - both
@@ -167,7 +169,7 @@ def log_rate(model, positives, negatives):
 
 @inner_kernel
 def log_density(model, inside, entered, n_sides, n_boxes):
-    """Return the log density of a union, but for a constant, nats; -inf if it has none."""
+    """Return the log density of a union up to a constant, nats; -inf for density zero."""
     costs = model.box_cost * n_boxes + model.side_cost * n_sides
     if model.is_beta:
         if inside * (model.totals[1] - entered) < entered * (model.totals[0] - inside):
@@ -180,7 +182,7 @@ def log_density(model, inside, entered, n_sides, n_boxes):
 
 @inner_kernel
 def n_closed(model, box):
-    """Return how many sides of a box are closed."""
+    """Return the number of closed sides of a box."""
     found = 0
     for column in range(model.n_cuts.shape[0]):
         found += box[2 * column] > 0

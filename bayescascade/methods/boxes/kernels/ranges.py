@@ -1,20 +1,20 @@
-"""Branch and bound on ranges of levels; `exact.levels` says what levels and depths are.
+"""Branch and bound on ranges of levels; `exact.levels` defines levels and depths.
 
-A node is a range of levels for every side of every box. Its *largest* boxes have the least level
-at every side, its *smallest* ones the greatest. Any union in it covers at most the positives that
-the largest cover, and lets in at least the negatives that the smallest let in: the *base*.
+A node is a range of levels for every side of every box. Its *largest* boxes have the lowest level
+at every side, its *smallest* ones the highest. Any union in it covers at most the positives of the
+largest boxes, and lets in at least the negatives of the smallest ones: the *base*.
 
-What sides must pay beyond that adds up; `sides` says what, and what a level L is worth at most.
+Further payments of sides add up; `sides` defines them, and the most that a level L is worth.
 
-A level is left out at either end of a range if that is no more than the best union known; a node's
-bound is the least, over sides, of the most that any level is worth. A closed side is not below the
-least depth among positives of its largest box that are in the smallest box of no other: by the
-lemma of `exact.levels`, some best union has its sides there.
+A level at either end of a range is dropped if it is worth no more than the best union known. A
+node's bound is the minimum over sides of the most that any of its levels is worth. The level of a
+closed side is at least the least depth among positives of its largest box that are in no smallest
+box of another: by the lemma of `exact.levels`, some best union has its sides there.
 
 A node is divided where the base falls most in both halves, as if positives of several largest boxes
-were lost in parts; halves wait on a stack, and that of the higher bound is next. Two unions come
-with every node: the largest boxes and the smallest ones. Boxes are in descending order of their
-levels at one side, `order_side`, as unions have no order.
+were lost in parts. Halves wait on a stack, and the one with the higher bound is next. Every node
+gives two unions: its largest boxes and its smallest ones. Boxes are in descending order of their
+levels at one side, `order_side`, because unions have no order.
 """
 
 import numpy as np
@@ -43,7 +43,7 @@ from bayescascade.methods.boxes.kernels.sides import (
 
 @inner_kernel
 def count_closed(levels):
-    """Return how many sides are closed."""
+    """Return the number of closed sides."""
     n_closed = 0
     for box in range(levels.shape[0]):
         for side in range(levels.shape[1]):
@@ -70,7 +70,7 @@ def note_union(work, levels, gain):
 
 @inner_kernel
 def narrow(rows, work, node, base):
-    """Leave levels out that cannot be better than the best union; return the bound that is left."""
+    """Drop levels that cannot be better than the best union; return the remaining bound."""
     low, high = work.lows[node], work.highs[node]
     total = add_up(rows, work, low, high)
     bound = base - total
@@ -104,7 +104,7 @@ def narrow(rows, work, node, base):
 
 @inner_kernel
 def settle(rows, work, node):
-    """Raise closed sides to where their box has a positive of its own; keep boxes in order.
+    """Raise closed sides to the first positive of their box alone; keep boxes in order.
 
     Return 2 if a range is empty, 1 if something changed, else 0.
     """
@@ -138,7 +138,7 @@ def settle(rows, work, node):
 
 @inner_kernel
 def clear(rows, work, low, high):
-    """Forget what levels lose and keep."""
+    """Clear the sums of what levels lose and keep."""
     for box in range(low.shape[0]):
         for side in range(low.shape[1]):
             work.firsts[box, side] = rows.n_levels[side] + 1
@@ -159,7 +159,7 @@ def examine(rows, work, node):
         count_positives(rows, work, node)
         for box in range(n_boxes):
             if work.firsts[box, 0] > rows.n_levels[0]:
-                return -np.inf  # a box without a positive of its own
+                return -np.inf  # a box without a positive that is in it alone
         count_negatives(rows, work, node)
         costs = rows.box_cost * n_boxes + rows.side_cost * count_closed(low)
         ceiling = work.sums[COVERED] - costs
@@ -183,7 +183,7 @@ def examine(rows, work, node):
 
 @inner_kernel
 def count_levels(low, high):
-    """Return how many levels the ranges have in all, but one each."""
+    """Return the total number of levels of the ranges, minus one for each."""
     n_levels = 0
     for box in range(low.shape[0]):
         for side in range(low.shape[1]):
@@ -193,7 +193,7 @@ def count_levels(low, high):
 
 @inner_kernel
 def divide(rows, work, node, bound):
-    """Put both halves of a node in its place on the stack, that of the higher bound on top."""
+    """Replace a node on the stack by its halves, the one with the higher bound on top."""
     low, high = work.lows[node], work.highs[node]
     best_least, best_most = np.inf, np.inf
     at_box, at_side, at_level = -1, -1, -1
@@ -229,7 +229,7 @@ def divide(rows, work, node, bound):
         else:
             above = max(above, worth)
     top, under = other, node
-    if below >= above:  # the half of the lower levels is next
+    if below >= above:  # the half with the lower levels is next
         work.highs[top, at_box, at_side] = at_level
         work.lows[under, at_box, at_side] = after
         work.bounds[top], work.bounds[under] = below, above
@@ -242,7 +242,7 @@ def divide(rows, work, node, bound):
 
 @kernel
 def search(rows: RangeRows, work: RangeWorkspace, most_visited: int) -> bool:
-    """Look at nodes until none waits, or as many were; return whether none waits."""
+    """Search at most this many nodes; return whether none waits."""
     for _ in range(most_visited):
         if work.numbers[STACKED] == 0:
             return True

@@ -1,6 +1,6 @@
-"""What the rows say of the sides of a node; `ranges` says what nodes are, and their *base*.
+"""What rows imply for the sides of a node; `ranges` defines nodes and their *base*.
 
-What sides must pay beyond the base adds up. If side s of a box has level L,
+Payments of sides beyond the base add up. If side s of a box has level L,
 
 * ``lost_s(L)``: its box loses the positives less deep than L. Those that are in this largest box
   only and in no smallest box are lost; of them, ``alone_s(L)`` has those that no other side can
@@ -9,11 +9,12 @@ What sides must pay beyond the base adds up. If side s of a box has level L,
   least as deep as L; ``own_s(L)`` has those that are so at no earlier box;
 * ``price(L)`` is C_S if L > 0 and its largest box is open there, which the base does not know.
 
-A negative has one such side of a box, and one such box in ``own``; a positive of ``alone`` one side
-of all. So what different sides pay are weights of different rows, or prices, and the worth of any
-union in the node is at most base less the sum of what they pay, in which at any one side ``lost``
-may stand for ``alone``: a positive of another side's ``alone`` is not less deep than any L here.
-With ``least_s = min_L (alone_s + price + C_I own_s)(L)``, level L of s is worth at most the less of
+A negative has one such side of a box, and one such box in ``own``; a positive of ``alone`` has one
+side of all. So different sides pay weights of different rows, or prices, and the worth of any union
+in the node is at most the base minus the sum of payments. At any one side, ``lost`` may replace
+``alone`` in the sum, because a positive of another side's ``alone`` is at least as deep as any L
+here. With ``least_s = min_L (alone_s + price + C_I own_s)(L)``, level L of s is worth at most the
+smaller of
 
     base - sum_{t != s} least_t - (lost_s + price + C_I own_s)(L)
     base - (lost_s + price + C_I kept_s)(L)
@@ -52,13 +53,14 @@ class RangeRows(NamedTuple):
 
 
 class RangeWorkspace(NamedTuple):
-    """A search of K boxes, S sides and at most M levels, whose stack has room for D nodes.
+    """A search with K boxes, S sides and at most M levels; its stack has room for D nodes.
 
-    lows, highs (D, K, S) int32: ranges; bounds (D,); alive (D, 2) int64: how many rows of each kind
-    a node looks at; order_positives (P,), order_negatives (N,) int64: rows, those first that are
-    alive; levels (6, K, S, M + 2) float64: what each level of a side loses, keeps and is worth;
-    firsts (K, S) int32; least (K, S) float64; within (K,) int64; numbers (2,) int64; sums (4,)
-    float64; best (1,) float64 and best_levels (K, S) int32: the best union, if found here.
+    lows, highs (D, K, S) int32: ranges; bounds (D,); alive (D, 2) int64: numbers of rows of each
+    kind that matter to a node; order_positives (P,), order_negatives (N,) int64: rows, those that
+    are alive first; levels (6, K, S, M + 2) float64: weights lost and kept, and worth, of each
+    level of a side; firsts (K, S) int32; least (K, S) float64; within (K,) int64; numbers (2,)
+    int64; sums (4,) float64; best (1,) float64 and best_levels (K, S) int32: the best union, if
+    found here.
     """
 
     lows: Array
@@ -88,7 +90,7 @@ def is_within(depths, row, levels, box):
 
 @inner_kernel
 def note_risks(rows, work, high, box, row, n_low):
-    """Note which levels lose a positive that is in as many of the largest boxes and no smallest."""
+    """Note which levels lose a positive that is in some largest boxes and no smallest box."""
     weight, kind = rows.positive_weights[row], LOST if n_low == 1 else SHARED
     n_risky, last = 0, -1
     for side in range(high.shape[1]):
@@ -195,7 +197,7 @@ def count_negatives(rows, work, node):
 
 @inner_kernel
 def add_up(rows, work, low, high):
-    """Turn histograms into sums; return what all sides pay at least."""
+    """Turn histograms into sums; return the least that all sides pay."""
     total = 0.0
     for box in range(low.shape[0]):
         for side in range(low.shape[1]):

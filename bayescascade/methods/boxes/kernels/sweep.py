@@ -1,23 +1,23 @@
 """A block of Metropolis-Hastings steps on a union of boxes.
 
-A box holds, of each column, the cells from one to another; cells are numbered from 0 to n_cuts, and
-a side is open at the first or the last of them. A move takes up to two boxes away and brings up to
-two, which wait behind the others; the rows of the union that would be are found as bits.
+In each column, a box contains a range of cells. Cells are numbered from 0 to n_cuts, and a side at
+the first or last cell is open. A move removes up to two boxes and adds up to two, which wait behind
+the others; the rows of the proposed union are found as bits.
 
 slide
-    Any closed side of any box, by any power of two cells, either way. It stays closed, so that as
-    many could be slid back.
+    Any closed side of any box, by any power of two cells, either way. It stays closed, so the
+    number of closed sides is the same for the reverse move.
 toggle
-    Open any side of any box; or close it, at any cell that leaves the box one.
+    Open any side of any box; or close it, at any cell that leaves the box at least one cell.
 shift
     Both sides of a column, if they are closed, by any power of two cells.
 add, drop
     A box around any positive: each side is open, or closed with probability q at any cell that
-    keeps the positive inside. A box may come from all positives inside, so its probability is the
+    keeps the positive inside. All positives inside may propose a box, so its probability is the
     mean over them. Drop any box.
 split, join
-    Take cells out of the middle of a column, or none, so that two boxes are left of any one. Any
-    two boxes that differ in one column, where they share no cell, become one.
+    Split any box in one column into two, with or without cells left out between them. Join any two
+    boxes that differ in one column only, and share no cell there.
 """
 
 from math import log
@@ -51,7 +51,7 @@ from bayescascade.methods.boxes.kernels.layout import (
 MOVES = ("slide", "toggle", "shift", "add", "drop", "split", "join")
 SLIDE, TOGGLE, SHIFT, ADD, DROP, SPLIT, JOIN = range(7)
 
-IMPROVEMENT = 1e-8  # nats: more than rounding adds up to
+IMPROVEMENT = 1e-8  # nats: more than all rounding errors
 
 # -- moves: each notes boxes, and returns its log Hastings ratio, or NaN ---------------------------
 
@@ -71,7 +71,7 @@ def below(rng, n):
 
 @inner_kernel
 def take(rng, model, work):
-    """Draw a box, to be taken away, and let a copy of it be brought."""
+    """Draw a box to remove, and add a copy of it."""
     box = below(rng, work.numbers[N_BOXES])
     work.numbers[FIRST] = box
     work.numbers[N_FRESH] = 1
@@ -88,7 +88,7 @@ def draw_step(rng, model, column):
 
 @inner_kernel
 def closed_side(model, box, place):
-    """Return which side of a box is closed, after this many others that are."""
+    """Return the closed side of a box after this many other closed ones."""
     for side in range(box.shape[0]):
         place -= box[side] < model.n_cuts[side // 2] if side % 2 else box[side] > 0
         if place < 0:
@@ -149,7 +149,7 @@ def shift(rng, model, work):
 
 @inner_kernel
 def add(rng, model, work):
-    """Bring a box around a positive; its own probability is left to `step`."""
+    """Add a box around a positive; `step` calculates the probability of the box."""
     if work.numbers[N_BOXES] == model.max_boxes:
         return np.nan
     row = below(rng, model.positives.shape[0])
@@ -167,7 +167,7 @@ def add(rng, model, work):
 
 @inner_kernel
 def drop(rng, model, work):
-    """Take a box away; the probability that it is brought back is left to `step`."""
+    """Remove a box; `step` calculates the probability of adding it back."""
     take(rng, model, work)
     work.numbers[N_FRESH] = 0
     return log(work.numbers[N_BOXES])
@@ -175,7 +175,7 @@ def drop(rng, model, work):
 
 @inner_kernel
 def log_split(model, n_boxes, length):
-    """Return the log probability of a split, by how many cells a column has but one."""
+    """Return the log probability of a split, from the number of cells of a column minus one."""
     return -log(n_boxes * model.n_cuts.shape[0] * 0.5 * length * (length + 1.0))
 
 
@@ -228,7 +228,7 @@ def join(rng, model, work):
 
 @inner_kernel
 def propose(rng, model, work, move):
-    """Note what a move does; return its log Hastings ratio, or NaN if it can do nothing."""
+    """Propose a move; return its log Hastings ratio, or NaN if it is impossible."""
     work.numbers[N_FRESH] = 0
     work.numbers[FIRST] = -1
     work.numbers[SECOND] = -1
@@ -254,7 +254,7 @@ def propose(rng, model, work, move):
 
 @inner_kernel
 def is_new(work, fresh):
-    """Whether a box is none of those that stay."""
+    """Whether a box differs from all that stay."""
     for box in range(work.numbers[N_BOXES]):
         if box in (work.numbers[FIRST], work.numbers[SECOND]):
             continue
@@ -270,14 +270,14 @@ def is_new(work, fresh):
 
 @inner_kernel
 def put_box(work, source, target):
-    """Put a box, and its rows, in a place."""
+    """Put a box and its rows at a place."""
     copy(work.boxes[source], work.boxes[target])
     copy(work.inside[source], work.inside[target])
 
 
 @inner_kernel
 def put_boxes(model, work):
-    """Take boxes away, and put those that are brought in their places."""
+    """Replace the removed boxes by the added ones."""
     first, second, n_fresh = work.numbers[FIRST], work.numbers[SECOND], work.numbers[N_FRESH]
     if n_fresh > 0:
         if first < 0:
@@ -295,7 +295,7 @@ def put_boxes(model, work):
 
 @inner_kernel
 def weigh(model, work):
-    """Return by how much the weights of positives and of negatives inside will grow."""
+    """Return the increase of the weights of positives and of negatives inside."""
     now, then = work.covered[NOW], work.covered[NEXT]
     middle, end = model.n_positive_words, now.shape[0]
     inside = gained(model, then, now, 0, middle) - gained(model, now, then, 0, middle)
@@ -305,7 +305,7 @@ def weigh(model, work):
 
 @inner_kernel
 def step(rng, model, work, move, beta):
-    """Propose a move, and do it if it is accepted; return whether it was."""
+    """Propose a move, and make it if accepted; return whether it was."""
     log_ratio = propose(rng, model, work, move)
     if np.isnan(log_ratio):
         return False
@@ -350,7 +350,7 @@ def step(rng, model, work, move, beta):
 
 @kernel
 def load(model: BoxModel, work: BoxWorkspace) -> None:
-    """Find what boxes cover, of `work.boxes` and their number."""
+    """Calculate the rows covered, from `work.boxes` and their number."""
     copy(model.above[0, model.n_cuts[0] + 1], work.covered[NOW])  # no row
     copy(work.covered[NOW], work.covered[NEXT])
     sides = 0.0
@@ -376,7 +376,7 @@ def sweep(
     accepted: Array,
     best: Array,
 ) -> int:
-    """Take steps; return how many boxes the best union has, which is written to `best`.
+    """Take steps; write the best union to `best`, and return its number of boxes.
 
     move_cdf (7,): cumulative probabilities of the moves; proposed, accepted (7,) int64 are counted
     up; best (M, 2 d) int64.

@@ -1,1 +1,1 @@
-"""What is compiled: which features a node buys."""
+"""Compiled code: the choice of a node's features."""

@@ -1,4 +1,4 @@
-"""Chains over what leaves of a tree buy: a leaf is drawn, and buys, sells or swaps a feature."""
+"""Chains over the purchases of leaves: a random leaf buys, sells or swaps a feature."""
 
 from math import log, log1p
 from typing import Any, NamedTuple
@@ -17,11 +17,12 @@ BUY, SELL, SWAP = range(3)
 
 
 class Leaves(NamedTuple):
-    """L leaves as kernels read them, of d features with p columns, and c targets.
+    """Arrays of L leaves, with d features, p columns and c targets.
 
-    squares (L, p + c, p + c): sums of the rows of each, see `choosing`; starts (d + 1,) int64: the
-    columns of each feature; required (L, d) bool: bought in any case; weights (L,): of the rows;
-    contrasts (L,): the classes there less one, at least 1; price (L,): nats per unit of cost.
+    squares (L, p + c, p + c): sums over the rows of each leaf, see `choosing`; starts (d + 1,)
+    int64: the columns of each feature; required (L, d) bool: features bought in every state;
+    weights (L,): of the rows; contrasts (L,): number of classes there minus one, at least 1; price
+    (L,): nats per unit of cost.
     """
 
     squares: Array
@@ -34,7 +35,7 @@ class Leaves(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What `leaf_value` needs beside: block (p, p + c) float64; columns (p,) int64."""
+    """Workspace: block (p, p + c) float64; columns (p,) int64."""
 
     block: Array
     columns: Array
@@ -42,7 +43,7 @@ class Work(NamedTuple):
 
 @inner_kernel
 def log_marginal(explained, n_columns, weight, contrasts):
-    """Return the log marginal likelihood beside that of no columns, nats; see `posterior`."""
+    """Return the log marginal likelihood minus that of no columns, nats; see `posterior`."""
     unexplained = min(max(1.0 - explained, 0.0), 1.0)
     freedom = max(weight - 1.0, 0.0)
     inside = (freedom - n_columns) * log1p(weight) - freedom * log1p(weight * unexplained)
@@ -51,14 +52,14 @@ def log_marginal(explained, n_columns, weight, contrasts):
 
 @kernel
 def log_marginals(values: Array, n_columns: Array, weight: float, contrasts: float) -> None:
-    """Replace what sets explain, values (s,), by log marginals; n_columns (s,)."""
+    """Replace explained shares of sets, values (s,), by log marginals; n_columns (s,)."""
     for place in range(values.size):
         values[place] = log_marginal(values[place], n_columns[place], weight, contrasts)
 
 
 @inner_kernel
 def parts(model, work, leaf, has):
-    """Return the log marginal of a leaf that has features (d,), and what its rows pay."""
+    """Return the log marginal and the cost of a leaf with features (d,)."""
     squares, starts, prices = model.squares[leaf], model.starts, model.prices
     n_columns, cost, m = starts[-1], 0.0, 0
     c = squares.shape[0] - n_columns
@@ -95,7 +96,7 @@ def all_parts(model: Leaves, work: Work, has: Array, found: Array) -> None:
 
 @inner_kernel
 def nth(flags, wanted, required, place):
-    """Return the feature that is at a place among those that have a flag and are not required."""
+    """Return the n-th feature among those with a flag that are not required."""
     for feature in range(flags.size):
         if flags[feature] == wanted and not required[feature]:
             if place == 0:
@@ -106,7 +107,7 @@ def nth(flags, wanted, required, place):
 
 @inner_kernel
 def flip(has, first, second):
-    """Buy or sell one feature, and another unless it is -1."""
+    """Buy or sell one feature, and another one unless it is -1."""
     has[first] = not has[first]
     if second >= 0:
         has[second] = not has[second]
@@ -114,7 +115,7 @@ def flip(has, first, second):
 
 @inner_kernel
 def copy(has, best):
-    """Write one table over another."""
+    """Copy a table."""
     for leaf in range(has.shape[0]):
         for feature in range(has.shape[1]):
             best[leaf, feature] = has[leaf, feature]
@@ -134,12 +135,11 @@ def sweep(
     has: Array,
     best: Array,
 ) -> None:
-    """Run steps; values (L,) and has (L, d) bool are changed, best (L, d) is filled in.
+    """Run steps, which change values (L,) and has (L, d) bool, and fill in best (L, d).
 
-    A leaf is drawn, then a move: "buy" any of its missing features, "sell" any that is not
-    required, "swap" such a one for a missing one. With n to buy and m to sell, buying is as
-    likely as the reverse but for n / (m + 1), selling but for m / (n + 1); a swap is its own
-    reverse.
+    A step draws a leaf, then a move: "buy" one of its missing features, "sell" one that is not
+    required, or "swap" such a one for a missing one. With n features to buy and m to sell, the
+    Hastings ratio is n / (m + 1) for buying and m / (n + 1) for selling; a swap is its own reverse.
     """
     n_leaves, d = has.shape
     for leaf in range(n_leaves):

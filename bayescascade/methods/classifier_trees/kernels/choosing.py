@@ -1,9 +1,9 @@
-"""Which features a node buys: pivots on its sums of squares, greedy and over all sets.
+"""The choice of a node's features: pivots on its sums of squares, greedy and over all sets.
 
-The sums are one symmetric matrix, `squares` (p + c, p + c): p columns, those of a feature side by
-side, then c targets. Once a feature is bought, its columns are eliminated from the others and from
-the targets (a Schur complement), so that the trace over the targets is what remains unexplained. So
-no candidate needs a solution of its own.
+The sums are one symmetric matrix, `squares` (p + c, p + c): p columns, grouped by feature, then c
+targets. When a feature is bought, its columns are eliminated from the others and from the targets
+(a Schur complement), so the trace over the targets is the unexplained part. No candidate needs a
+separate solution.
 """
 
 from typing import Any, NamedTuple
@@ -15,16 +15,16 @@ from bayescascade.base.jit import inner_kernel, kernel
 
 Array = NDArray[Any]  # the docstrings give dtypes
 
-SINGULAR = 1e-10  # of a column's variance: what is less is rounding
-_WITHIN = 1 + 1e-9  # as `costs.limits.is_within`
-_SAME = 1e-12  # of what is explained: no better than that is no better
+SINGULAR = 1e-10  # share of a column's variance: less is rounding
+_WITHIN = 1 + 1e-9  # tolerance of `costs.limits.is_within`
+_SAME = 1e-12  # explained share: smaller gains do not count
 
 
 class Prices(NamedTuple):
-    """What features cost: items (n_items,) each paid once, and those that each feature incurs.
+    """Costs of items (n_items,), each paid once, and the items of each feature.
 
-    starts (d + 1,), items (n_incurred,) int64; costs (n_items,) float64; paid (n_items,) int64, how
-    often each is paid.
+    starts (d + 1,), items (n_incurred,) int64; costs (n_items,) float64; paid (n_items,) int64,
+    number of bought features with the item.
     """
 
     starts: Array
@@ -35,7 +35,7 @@ class Prices(NamedTuple):
 
 @inner_kernel
 def price(prices, feature):
-    """Return what a feature costs now."""
+    """Return the current price of a feature."""
     total = 0.0
     for place in range(prices.starts[feature], prices.starts[feature + 1]):
         item = prices.items[place]
@@ -46,14 +46,14 @@ def price(prices, feature):
 
 @inner_kernel
 def pay(prices, feature, times):
-    """Pay for a feature once more, or take that back (-1)."""
+    """Count a feature as bought (1), or take that back (-1)."""
     for place in range(prices.starts[feature], prices.starts[feature + 1]):
         prices.paid[prices.items[place]] += times
 
 
 @inner_kernel
 def pivot(squares, column, first):
-    """Eliminate a column from all from `first` on, and leave nothing of it."""
+    """Eliminate a column from all columns from `first` on, and set it to 0."""
     size = squares.shape[0]
     diagonal = squares[column, column]
     if diagonal > SINGULAR:
@@ -69,7 +69,7 @@ def pivot(squares, column, first):
 
 @inner_kernel
 def eliminate(block, m, c):
-    """Return what m columns explain of c targets: block (m, m + c), of which above the diagonal."""
+    """Return the part of c targets that m columns explain: block (m, m + c), upper triangle."""
     explained = 0.0
     for k in range(m):
         diagonal = block[k, k]
@@ -87,7 +87,7 @@ def eliminate(block, m, c):
 
 @inner_kernel
 def gain(squares, first, last, n_columns, block):
-    """Return what the columns from `first` to `last` explain of the targets beside the bought."""
+    """Return what the columns from `first` to `last` explain in addition to those bought."""
     m, c = last - first, squares.shape[0] - n_columns
     for i in range(m):
         for j in range(i, m):
@@ -99,14 +99,14 @@ def gain(squares, first, last, n_columns, block):
 
 @kernel
 def buy(squares: Array, starts: Array, feature: int) -> None:
-    """Eliminate a feature's columns from everything."""
+    """Eliminate a feature's columns from all columns and targets."""
     for column in range(starts[feature], starts[feature + 1]):
         pivot(squares, column, 0)
 
 
 @kernel
 def all_gains(squares: Array, starts: Array, n_columns: int, block: Array, gains: Array) -> None:
-    """Fill in what each feature would explain, gains (d,); block (m, m + c) is work."""
+    """Fill in the gain of each feature, gains (d,); block (m, m + c) is workspace."""
     for feature in range(starts.size - 1):
         gains[feature] = gain(squares, starts[feature], starts[feature + 1], n_columns, block)
 
@@ -124,10 +124,10 @@ def greedy(
     order: Array,
     gains: Array,
 ) -> int:
-    """Buy what explains most, per price if `by_price`, as long as it fits; return how many.
+    """Buy features of largest gain, per price if `by_price`, while they fit; return how many.
 
     squares and prices are changed; is_open (d,) bool; order (d,) int64 and gains (d,) are filled.
-    If one does not fit, the next is taken if `skips`, else nothing more is bought.
+    If a feature does not fit, the next one is tried if `skips`, otherwise buying ends.
     """
     n_columns, n_bought, spent = starts[-1], 0, 0.0
     while True:
@@ -173,10 +173,10 @@ def every_set(
     """Find the affordable set of candidates that explains most; return its value, -1 if too many.
 
     stack (k + 1, p + c, p + c): stack[0] holds the squares; candidates (k,) int64, ascending; work
-    (4, k + 1) float64: by depth the next candidate, explained, spent, and the candidate chosen;
-    best (k,) int64: 1 where the best set has the candidate. `most_work` is about the number of
-    multiplications at most. Unless it is empty, values (2^k,) gets what each affordable set
-    explains, a set being the number whose bits are its candidates.
+    (4, k + 1) float64: for each depth the next candidate, explained, spent, and the candidate
+    chosen; best (k,) int64: 1 for candidates in the best set. `most_work` is the approximate
+    maximum number of multiplications. Unless it is empty, values (2^k,) gets the explained part of
+    each affordable set; the bits of a set's number are its candidates.
     """
     n, n_columns, size = candidates.size, starts[-1], stack.shape[1]
     is_next, explained, spent, chosen = work[0], work[1], work[2], work[3]

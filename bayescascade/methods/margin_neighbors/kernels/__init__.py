@@ -1,1 +1,1 @@
-"""What is compiled: rows step by step through their neighbors, and sums over boxes."""
+"""Compiled code: steps of rows through their neighbors, and sums over boxes."""

@@ -1,7 +1,7 @@
-"""Sums and minima over all policies, box by box: a box comes after all that are inside it.
+"""Sums and minima over all policies, box by box: a box comes after all boxes inside it.
 
 A box is a number in mixed radix: digit j is 0 if feature j is not measured, else 1 + its bin. So a
-box with one more feature measured has a larger number, and numbers are gone through downward.
+box with one more measured feature has a larger number, and boxes are visited downward.
 """
 
 from math import exp, log
@@ -16,7 +16,7 @@ Array = NDArray[Any]  # the docstrings give dtypes
 
 @inner_kernel
 def price(item_starts, items, costs, paid, feature):
-    """Return what a feature costs where items are paid (n_items,) bool."""
+    """Return the price of a feature if some items are paid, paid (n_items,) bool."""
     total = 0.0
     for place in range(item_starts[feature], item_starts[feature + 1]):
         if not paid[items[place]]:
@@ -42,14 +42,14 @@ def sum_boxes(
     log_sums: Array,
     greedy: Array,
 ) -> int:
-    """Fill in, for each box, the least objective, what it asks, and log sums; return how many.
+    """Fill in least objectives, first questions and log sums of boxes; return how many.
 
     sizes, strides (d,) int64: digits of a feature, and its place value; weights, errors (n_boxes,)
-    float64: rows in a box, and those wrong if it is a leaf. best (n_boxes,): least errors plus
-    tradeoff times costs; choices (n_boxes,) int64: its first question, -1 for a leaf; log_sums
-    (n_boxes,): of exp(-objective / temperature) over policies; greedy (n_boxes,) int64: what is
-    asked where most are right beside. Boxes without rows are leaves, and not counted. digits (d,)
-    int64 and paid (n_items,) bool are work.
+    float64: rows in a box, and errors as a leaf. best (n_boxes,): least errors plus tradeoff times
+    costs; choices (n_boxes,) int64: its first question, -1 for a leaf; log_sums (n_boxes,): of
+    exp(-objective / temperature) over policies; greedy (n_boxes,) int64: the question of the greedy
+    rule. Boxes without rows are leaves, and not counted. digits (d,) int64 and paid (n_items,) bool
+    are work.
     """
     n_features, n_filled = sizes.size, 0
     for box in range(weights.size - 1, -1, -1):

@@ -1,7 +1,7 @@
-"""Rows on their way: their neighbors by what is measured, and what each further feature promises.
+"""Rows on their way: neighbors in the measured features, and gains of further features.
 
-Distances grow feature by feature. The farthest neighbor of before is, by its new distance, an upper
-bound of the new radius; so a step is one pass over the rows, and a selection among those within.
+Distances grow feature by feature. The largest new distance of the previous neighbors is an upper
+bound of the new radius, so a step is one pass over the rows, and a selection among those within it.
 """
 
 from typing import Any, NamedTuple
@@ -13,19 +13,19 @@ from bayescascade.base.jit import inner_kernel, kernel
 
 Array = NDArray[Any]  # the docstrings give dtypes
 
-_SAME = 1e-12  # of shares of neighbors: no better than that is no better
+_SAME = 1e-12  # shares of neighbors: smaller differences are ties
 _ROUNDING = 1e-9  # relative, of squared distances and costs
 
 
 class Surroundings(NamedTuple):
-    """Training rows, and how a row is led through them.
+    """Training rows, and settings of neighborhoods.
 
-    columns (p, n) float64, standardized; starts (d + 1,) int64: columns of a feature; parts
-    (n, d, c) float64: what a feature adds to each score, c = 1 for two classes; offset (c,); labels
+    columns (p, n) float64, standardized; starts (d + 1,) int64: columns of a feature; parts (n, d,
+    c) float64: contribution of a feature to each score, c = 1 for two classes; offset (c,); labels
     (n,) int64; weights (n,) float64 > 0; item_starts (d + 1,), items (n_incurred,) int64, costs
-    (n_items,) float64; n_neighbors: least weight of neighbors; is_rest_near: whether what is not
-    measured counts its mean among the neighbors, else 0; has_ties: whether all rows at the radius
-    are neighbors, else the first of them.
+    (n_items,) float64; n_neighbors: minimum weight of neighbors; is_rest_near: whether features not
+    measured count with their mean among the neighbors, otherwise with 0; has_ties: whether all rows
+    at the radius are neighbors, otherwise the first ones.
     """
 
     columns: Array
@@ -44,7 +44,7 @@ class Surroundings(NamedTuple):
 
 
 class Stop(NamedTuple):
-    """When a row stops: an accuracy above, a gain of at most, a number of features, a cost."""
+    """When a row stops: accuracy above, gain at most, number of features, and cost."""
 
     threshold: float
     least_gain: float
@@ -53,9 +53,9 @@ class Stop(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """What neighbors say: accuracy (1,), with_each (d,), votes (n_classes,), all float64.
+    """Estimates from neighbors: accuracy (1,), with_each (d,), votes (n_classes,), all float64.
 
-    rest (d + 3, c) float64: means of what is not known; then their sum, zeros and room for one.
+    rest (d + 3, c) float64: means of unknown features; then their sum, zeros and a workspace.
     """
 
     accuracy: Array
@@ -65,7 +65,7 @@ class Estimate(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Room for one row: distances, keys, sizes (n,) float64, near (n,) int64, base (c,), paid."""
+    """Workspace of a row: distances, keys, sizes (n,) float64, near (n,) int64, base (c,), paid."""
 
     distances: Array
     keys: Array
@@ -76,12 +76,12 @@ class Work(NamedTuple):
 
 
 class Routes(NamedTuple):
-    """What is filled for m rows, from step 0 on, before anything is measured.
+    """Results for m rows; step 0 is without measured features.
 
-    order (m, d) int64, -1 beyond the end; what it has before is measured, whatever the rule says;
-    n_steps (m,) int64; following (m,) int64: what would be measured next, -1 if nothing fits;
-    costs, accuracy, gains (m, d + 1) float64; promised (m, d): accuracy that the feature measured
-    next had promised; scores (m, d + 1, c); votes (m, d + 1, n_classes).
+    order (m, d) int64, -1 beyond the end; features given in it are measured in any case; n_steps
+    (m,) int64; following (m,) int64: the next feature, -1 if none fits; costs, accuracy, gains (m,
+    d + 1) float64; promised (m, d): expected accuracy with the next feature; scores (m, d + 1, c);
+    votes (m, d + 1, n_classes).
     """
 
     order: Array
@@ -97,7 +97,7 @@ class Routes(NamedTuple):
 
 @inner_kernel
 def radius(keys, sizes, n, least):
-    """Return the least key up to which sizes sum to `least`; the first n of both are reordered."""
+    """Return the least key up to which sizes sum to `least`; reorders the first n of both."""
     low, high, below = 0, n - 1, 0.0
     while low < high:
         pivot = keys[(low + high) // 2]
@@ -130,7 +130,7 @@ def radius(keys, sizes, n, least):
 
 @inner_kernel
 def find_near(around, work, n_before):
-    """Fill in the neighbors by the distances, of which n_before were before; return how many."""
+    """Fill in the neighbors, given distances and n_before previous neighbors; return how many."""
     n, bound = work.distances.size, np.inf
     if n_before > 0:
         bound = 0.0
@@ -165,7 +165,7 @@ def find_near(around, work, n_before):
 
 @inner_kernel
 def is_right(scores, place, added, more, label):
-    """Return whether the label has the largest of scores, (c,), to which two numbers are added."""
+    """Return whether the label has the largest score, (c,), after adding two arrays."""
     if scores.size == 1:
         total = scores[0] + added[0] + more[0]
         return total > 0.0 if label == 1 else total < 0.0
@@ -178,7 +178,7 @@ def is_right(scores, place, added, more, label):
 
 @inner_kernel
 def estimate(around, near, n_near, is_known, is_asked, base, told):
-    """Fill in what neighbors say: how many are right by what is known, and with each other one."""
+    """Fill in estimates: shares of neighbors that are right, now and with each further feature."""
     n_features, n_scores = around.parts.shape[1], around.offset.size
     told.votes[:] = 0.0
     told.with_each[:] = 0.0
@@ -197,7 +197,7 @@ def estimate(around, near, n_near, is_known, is_asked, base, told):
                         share = around.weights[row] * around.parts[row, feature, score] / total
                         told.rest[feature, score] += share
     right = 0.0
-    last = n_features  # the last row of `rest` is work: of what is not known together
+    last = n_features  # the sum over unknown features
     for feature in range(n_features):
         for score in range(n_scores):
             told.rest[last, score] += told.rest[feature, score]
@@ -227,7 +227,7 @@ def estimate(around, near, n_near, is_known, is_asked, base, told):
 
 @inner_kernel
 def price(around, paid, feature):
-    """Return what a feature costs now."""
+    """Return the current price of a feature."""
     total = 0.0
     for place in range(around.item_starts[feature], around.item_starts[feature + 1]):
         item = around.items[place]
@@ -238,7 +238,7 @@ def price(around, paid, feature):
 
 @inner_kernel
 def best_feature(around, told, paid, is_asked, spent, max_cost):
-    """Return the feature to ask for next, -1 if none fits, and its accuracy less its price."""
+    """Return the next feature, -1 if none fits, and its accuracy minus its price."""
     best, best_value, best_cost = -1, -np.inf, np.inf
     for feature in range(is_asked.size):
         if is_asked[feature]:
@@ -255,7 +255,7 @@ def best_feature(around, told, paid, is_asked, spent, max_cost):
 
 @kernel
 def tell_start(around: Surroundings, work: Work, flags: Array, told: Estimate) -> None:
-    """Fill in what all rows say before anything is known; flags (2, d) bool, work."""
+    """Fill in estimates from all rows, before features are known; flags (2, d) is workspace."""
     for row in range(around.labels.size):
         work.near[row] = row
     flags[:] = False
@@ -275,10 +275,10 @@ def follow(
     told: Estimate,
     routes: Routes,
 ) -> None:
-    """Lead rows (m, p) float64, NaN where not to be measured, through the training rows.
+    """Fill in the routes of rows (m, p) float64, with NaN for cells that cannot be measured.
 
-    parts (m, d, c): what their features add; own (m,) int64: a training row that is the row itself
-    and no neighbor, else -1; flags (2, d) bool and told are work.
+    parts (m, d, c): contributions of their features; own (m,) int64: the training row that is the
+    row itself, and so no neighbor, or -1; flags (2, d) bool and told are workspace.
     """
     is_known, is_asked = flags[0], flags[1]
     n_scores = around.offset.size

@@ -1,4 +1,4 @@
-"""Rounds of the gate: who asks, who answers, and what is learned from a label."""
+"""Rounds of the gate: asking, predicting, and learning from a label."""
 
 from typing import NamedTuple
 
@@ -11,40 +11,40 @@ HORIZON, ANYTIME, ADAPTIVE = 0, 1, 2
 
 
 class Game(NamedTuple):
-    """What does not change from round to round."""
+    """Constants of all rounds."""
 
     rates: int  # HORIZON, ANYTIME or ADAPTIVE
-    eta: float  # of a horizon; of the others the factor of (log K / t)^(2/3)
-    gamma: float  # of a horizon
+    eta: float  # for HORIZON; for the others the factor of (log K / t)^(2/3)
+    gamma: float  # for HORIZON
     log_experts: float
     cost: float
-    is_mixed: bool  # gamma is mixed in, else it is a floor
-    is_known: bool  # the cost of asking is charged to whoever asks, in every round
+    is_mixed: bool  # gamma is mixed in, otherwise it is a floor
+    is_known: bool  # experts that ask are charged the cost in every round
 
 
 class Standing(NamedTuple):
-    """What is learned; changed in place."""
+    """The learned sums, which are changed in place."""
 
     losses: NDArray[np.float64]  # (K,) sums of estimated losses
-    # rounds played, labels got, loss suffered, sum of the variances of losses, eta of the last
+    # numbers of rounds and labels, loss, sum of the variances of losses, and last eta
     sums: NDArray[np.float64]
     scratch: NDArray[np.float64]  # (K,)
 
 
 class Rows(NamedTuple):
-    """Rows to play, and what comes of them."""
+    """Rows to play, and results."""
 
-    decisions: NDArray[np.int16]  # (n, K) class, -1 asks
-    labels: NDArray[np.int64]  # (n,) class, -1 not known yet
+    decisions: NDArray[np.int16]  # (n, K) class, or -1 to ask
+    labels: NDArray[np.int64]  # (n,) class, or -1 if not known yet
     uniforms: NDArray[np.float64]  # (n, 2) in [0, 1)
-    answers: NDArray[np.int64]  # (n,) the class answered; the label where one was asked for
+    answers: NDArray[np.int64]  # (n,) prediction, or the label if it was asked for
     asked: NDArray[np.bool_]  # (n,)
     chances: NDArray[np.float64]  # (n,) probability of asking
 
 
 @kernel
 def play(game: Game, standing: Standing, rows: Rows, first: int, most_labels: float) -> int:
-    """Play rows from `first` on; return the row that a label is missing for, or where it ended."""
+    """Play rows from `first` on; return the row with a missing label, or the end."""
     losses, sums, weights = standing.losses, standing.sums, standing.scratch
     n_experts = losses.shape[0]
     for row in range(first, rows.labels.shape[0]):

@@ -1,7 +1,7 @@
 """Sums of edges over many subsets of rows at once, eight rows at a time.
 
-Eight rows have 256 subsets, whose sums are made first: a rado then adds one of them, by its byte,
-where it would else add eight rows or none.
+Sums of the 256 subsets of eight rows are made first. Then a rado adds one of them, by its byte,
+instead of up to eight rows.
 """
 
 from typing import Any
@@ -15,10 +15,10 @@ Array = NDArray[Any]
 
 @kernel
 def add_subsets(bits: Array, edges: Array, sums: Array, out: Array) -> None:
-    """Add to each of out (n, d) float64 the sum of the rows of edges (m, d) float64 in its subset.
+    """Add to out (n, d) float64 the sums of edges (m, d) float64 over n subsets of rows.
 
-    Row 8 b + i is in subset j if bit i of bits[b, j] is set, bits (ceil(m / 8), n) uint8, of which
-    those beyond m are 0. For sums (256, d) float64 there must be room.
+    Row 8 b + i is in subset j if bit i of bits[b, j] is set, bits (ceil(m / 8), n) uint8; bits
+    beyond m are 0. sums (256, d) float64 is workspace.
     """
     n_rows, n_columns = edges.shape
     for byte in range(bits.shape[0]):
@@ -37,7 +37,7 @@ def add_subsets(bits: Array, edges: Array, sums: Array, out: Array) -> None:
 
 @kernel
 def count_members(bits: Array, counts: Array) -> None:
-    """Add to counts (n,) int64 how many rows each subset has; bits (n, ceil(m / 8)) uint8."""
+    """Add the number of rows of each subset to counts (n,) int64; bits (n, ceil(m / 8)) uint8."""
     for j in range(bits.shape[0]):
         for byte in range(bits.shape[1]):
             chosen = int(bits[j, byte])
@@ -47,7 +47,7 @@ def count_members(bits: Array, counts: Array) -> None:
 
 @kernel
 def count_uses(bits: Array, counts: Array) -> None:
-    """Add to counts (m,) int64 how many subsets each row is in; bits as in `add_subsets`."""
+    """Add the number of subsets with each row to counts (m,) int64; bits as in `add_subsets`."""
     for byte in range(bits.shape[0]):
         for i in range(min(8, counts.shape[0] - 8 * byte)):
             for j in range(bits.shape[1]):
@@ -56,10 +56,10 @@ def count_uses(bits: Array, counts: Array) -> None:
 
 @kernel
 def resize(bits: Array, n_rows: int, counts: Array, sizes: Array, words: Array) -> bool:
-    """Add random rows to subsets, or take some away, until they have the sizes asked for.
+    """Add random rows to subsets, or remove some, until they have the given sizes.
 
     Every word (int64 >= 0) picks a row; bits is (n, ceil(m / 8)) uint8, counts and sizes are (n,)
-    int64. Returns whether there were words enough.
+    int64. Returns whether there were enough words.
     """
     used = 0
     for j in range(bits.shape[0]):
