@@ -313,7 +313,7 @@ class Chooser:
         return found, held_out
 
     def _mixture_beside(self, best: Candidate, held_out: HeldOut) -> MixtureBeside | None:
-        """Return a mixture's score on the rows that chose the best; None if no mixture can win."""
+        """Return a mixture's score on the held-out rows of the best; None if no mixture can win."""
         if best.held_out != best.held_out:
             held_out = held_out.affordable([best], _OF_HELD * self._all / 2)
             (best, *_) = self._scored(held_out, [best], 0)

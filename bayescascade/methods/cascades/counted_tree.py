@@ -8,10 +8,9 @@ do, with ``n_c + alpha``; and in an independent leaf the remaining levels of eac
 ``n_jc + leaf_concentration``. Probabilities are drawn from these, for each tree in proportion to
 its share of the draws. An interval's ends are quantiles of the resulting densities of a row.
 
-The `N_DRAWS` draws use a fixed seed, so the same row gets the same interval in every call, whatever
-the other rows are. The posterior probability below an end of the interval that should be ``q`` has
-a Monte Carlo standard error of ``sqrt(q (1 - q) / N_DRAWS)``: 0.0025 for the ends of a 95 %
-interval.
+The `N_DRAWS` draws use a fixed seed, so a row gets the same interval in each call, with any other
+rows. The posterior probability below an end of the interval that should be ``q`` has a Monte Carlo
+standard error of ``sqrt(q (1 - q) / N_DRAWS)``: 0.0025 for the ends of a 95 % interval.
 
 A split of ``n`` rows and volume ``v`` into branches of ``n_c`` and ``v_c`` gains, if leaves are
 uniform, in nats of log likelihood ::

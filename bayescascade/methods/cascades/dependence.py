@@ -150,12 +150,11 @@ class DependentLeaf:
     def strongest_pairs(self) -> list[JoinedPair]:
         """The pairs of columns that the rows join, the largest mutual information first.
 
-        Every tree has edges, whatever the rows are. So a pair must be joined in at least half of
-        the trees, and its Bayes factor ``W_uv`` against independence must be at least 20 times the
-        number of pairs. For independent columns ``W`` has the mean 1, because both ``M_uv`` and
-        ``M_u M_v`` sum to one over all tables. By Markov's inequality and the sum over pairs, at
-        most one in 20 such leaves then shows any pair, averaged over the prior. Given evidence
-        there are no pairs.
+        Every tree has edges, with any rows. So a pair must be joined in at least half of the trees,
+        and its Bayes factor ``W_uv`` against independence must be at least 20 times the number of
+        pairs. For independent columns ``W`` has the mean 1, because both ``M_uv`` and ``M_u M_v``
+        sum to one over all tables. By Markov's inequality and the sum over pairs, at most one in 20
+        such leaves then shows any pair, averaged over the prior. Given evidence there are no pairs.
         """
         found, joined = [], edge_probabilities(self.log_weights)
         n_pairs = max(1, joined.shape[0] * (joined.shape[0] - 1) // 2)

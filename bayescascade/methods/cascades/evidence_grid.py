@@ -212,7 +212,7 @@ def evidence(
 
 
 def _check_values(table: Table, grid: Mapping[str, Sequence[Any]]) -> None:
-    """Check that each value by itself gives a model."""
+    """Check that each single value gives a model."""
     for name, values in grid.items():
         owners = [_POSTERIORS[model] for model, names in GRID_PARAMETERS.items() if name in names]
         for value in values:

@@ -38,7 +38,7 @@ _CUTS = (1e-15, 1e-12, 1e-9)  # for singular values: with fewer of them, coeffic
 _WELL_KNOWN = 1e-6  # nats: largest error of a tilt's sum
 _PILOT, _TUNINGS = 100, 6  # trees drawn to find probable leaf counts, and rounds
 # Tilts that shift leaf counts up or down by some standard deviations. The first ones are all used;
-# of the others, as many as a precise sum needs, the most useful first:
+# the others are used until the sum is precise, the most useful first:
 _OFFSETS = (0.8, 1.6, 2.8, 4.6, 8.0)
 _MORE_OFFSETS = (1.2, 2.2, 0.4, 3.6, 6.0, 0.2, 0.6, 1.0, 1.4, 1.9, 2.5, 5.2)
 _MOST_OUTER, _MOST_LOOKS = 16, 80  # tilts farther out, and numbers of leaves examined for them

@@ -53,8 +53,8 @@ class Tail:
     def enough(self, fewest: int, target: float, n_passes: int, maximize: bool = False) -> int:
         """Return a number of leaves, with the proof that larger trees sum to at most `target`.
 
-        `target`, nats, is for these trees together or, with maxima, for each by itself. `fewest` is
-        returned if it is proved to be enough. At most `n_passes` >= 1 new z are tried.
+        `target`, nats, is for the sum over these trees or, with maxima, for each of them. `fewest`
+        is returned if it is proved to be enough. At most `n_passes` >= 1 new z are tried.
         """
         if fewest >= self._most:
             return fewest

@@ -60,7 +60,7 @@ def share_out(
 
     tables: empty if the short way does not apply; is_alike (N,) bool: whether a block's levels are
     exchangeable without rows; flows float64, of all entries, changed in place: the part that stays
-    in a box as a leaf becomes its first entry; row_flows: zeros, as many as work.sums.
+    in a box as a leaf becomes its first entry; row_flows: zeros, of the size of work.sums.
     """
     last = work.digits.shape[0] - 1
     start, stop = lattice.starts[last], lattice.starts[last + 1]
