@@ -8,8 +8,8 @@ A float of magnitude x is off by at most ``UNIT x``. A log density is a sum of t
 are far larger than the sum: ``lnG(x)`` of a billion rows is 2e10, and its last digit 4e-6. So the
 bounds add up the sizes of the terms. For ``lnG(x)``, `log_gamma_sizes` is at least
 
-* ``abs(lnG(x))``: rounding of the value, in which gammaln is right to a few units; * ``x
-abs(psi(x))``: the change of the value for a relative error of x;
+* ``abs(lnG(x))``: rounding of the value, in which gammaln is right to a few units;
+* ``x abs(psi(x))``: the change of the value for a relative error of x;
 
 since ``abs(lnG(x)) <= x ln x`` and ``psi(x) <= ln x`` for x >= 2; below 2, where ``lnG`` is between
 -0.13 and ``-ln x``, and ``x abs(psi(x))`` at most 1.03, both are at most ``abs(ln x) + 1``.
