@@ -2,11 +2,11 @@
 
 A *target* has a log density; a *move* proposes another state. From these, `anneal` finds the most
 probable state, and `metropolis` and `tempering` draw states in proportion to their density.
-`langevin` draws vectors, and instead of moves takes the gradient of their log density.
-`samplers.types` has the whole contract.
+`langevin` draws vectors, by the gradient of their log density instead of moves. `samplers.types`
+has the whole contract.
 
-A result depends on the seed and the settings, never on the number of workers, on interruptions,
-or on being resumed from a checkpoint.
+A result depends on the seed and the settings. It does not depend on the number of workers, on
+interruptions, or on resuming from a checkpoint.
 
 Examples
 --------

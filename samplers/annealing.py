@@ -1,10 +1,10 @@
 """Simulated annealing: steps at a falling temperature (Kirkpatrick, Gelatt and Vecchi 1983).
 
-A chain runs one cooling cycle or several; each cycle after the first is reheated from the best
-state that the chain has visited. What is returned is the best state ever visited, not the last.
+A chain runs one cooling cycle or several; each cycle after the first starts again hot, from the
+best state that the chain has visited. The result is the best state ever visited, not the last.
 
 At temperature T a chain is at log_density / T. A cooling schedule gives the temperature of each
-block of a cycle, and remembers nothing, so that a cycle can be interrupted and resumed exactly.
+block of a cycle. It has no state, so a cycle can be interrupted and resumed exactly.
 """
 
 import math
@@ -25,12 +25,12 @@ from samplers.run import Progress, Run
 from samplers.types import ChainState, Move, Target
 
 S = TypeVar("S")
-N_TEMPERATURES = 1000  # per cycle; more would only cost calls of a compiled block
+N_TEMPERATURES = 1000  # per cycle; more would only cost calls of compiled blocks
 
 
 @dataclass(frozen=True, slots=True)
 class GeometricSchedule:
-    """Cool by the same factor from block to block; a subclass may cool otherwise.
+    """Cool by the same factor from block to block; subclasses may cool differently.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class GeometricSchedule:
             )
 
     def temperature(self, block: int, n_blocks: int) -> float:
-        """Return initial^(1 - x) final^x, x being the share of the blocks before the last done."""
+        """Return initial^(1 - x) final^x, with x = block / (n_blocks - 1)."""
         if block == n_blocks - 1:
             return self.final_temperature
         ratio = self.final_temperature / self.initial_temperature
@@ -75,14 +75,14 @@ def anneal(
     resume: bool = False,
     time_limit: float = math.inf,
 ) -> Run[S]:
-    """Look for the most probable state of a target.
+    """Search for the most probable state of a target.
 
     Parameters
     ----------
     target : Target
         The density, with any of the hooks in `samplers.types`.
     n_steps : int >= 1
-        Steps per chain, all cycles together.
+        Steps per chain, over all cycles.
     schedule : GeometricSchedule
         How a cycle cools.
     n_restarts : int >= 1, <= n_steps
@@ -92,14 +92,14 @@ def anneal(
     n_chains, n_jobs, seed, initial_states, moves, progress, checkpoint, resume
         As for `samplers.metropolis`.
     time_limit : float >= 0, seconds
-        When to stop before the last temperature; how far chains are then depends on the machine. A
-        temperature that was begun is finished by all chains.
+        Time after which to stop before the last temperature; the number of temperatures then
+        depends on the machine. All chains finish the current temperature.
 
     Returns
     -------
     Run
-        Its traces have one value per temperature; `draws` is empty. What was found so far if the
-        run was interrupted by Ctrl-C or out of time.
+        Its traces have one value per temperature; `draws` is empty. After Ctrl-C or the time limit,
+        it has the results so far.
 
     Raises
     ------

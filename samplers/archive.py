@@ -1,14 +1,15 @@
-"""What a checkpoint section holds of an engine run, and when it may be resumed.
+"""The content of a checkpoint section for an engine run, and the checks before it is resumed.
 
 A section is {"engine", "settings", "seed", "fingerprint", "chains"}; a chain is its snapshot and
-one record per traced block. The text of a record is made once, when it is first saved, and does
-not depend on when that was: a run ends in the same bytes however often it was saved or resumed.
+one record per traced block. The text of a record is made once, at its first save, and does not
+depend on the time of that save: the bytes of a finished run do not depend on earlier saves and
+resumes.
 
-States are JSON, exactly: None, bool, int, str and finite floats are their own (a float's shortest
-decimal gives the same float back); lists stay lists; everything else becomes an object with one key
-that names its kind. Types are matched exactly: a subclass would come back as its base, so it is
-refused. An order of iteration over a frozenset is not part of its value. A move that depends on it,
-instead of sorting, is not repeatable, with checkpoints or without.
+States are written as JSON, exactly. None, bool, int, str and finite floats are written as they are
+(a float's shortest decimal gives the same float back). Lists stay lists; everything else becomes an
+object with one key that names its kind. Types must match exactly: a subclass would be read back as
+its base, so it is refused. The order of iteration over a frozenset is not part of its value. A move
+that depends on this order, instead of sorting, is not repeatable, with or without checkpoints.
 """
 
 import base64
@@ -32,11 +33,11 @@ Array = np.ndarray[Any, np.dtype[Any]]  # of any shape and dtype
 ARRAY_KINDS = "biufcSUmM"
 
 DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-TOLERANCE = 1e-6  # of log densities: compiled targets may update theirs in small steps
+TOLERANCE = 1e-6  # for log densities, which compiled targets may update in small steps
 
 
 def encode(value: object) -> object:
-    """Return `value` as the json module writes it; CheckpointError of other types."""
+    """Return `value` as JSON-ready data; CheckpointError for other types."""
     kind = type(value)
     if value is None or kind in (bool, int, str):
         return value
@@ -61,7 +62,7 @@ def encode(value: object) -> object:
 
 
 def decode(encoded: object) -> object:
-    """Return what `encode` made `encoded` of; ValueError, TypeError or KeyError of nothing."""
+    """Return the value that `encode` encoded; ValueError, TypeError or KeyError if none."""
     if isinstance(encoded, list):
         return [decode(item) for item in encoded]
     if not isinstance(encoded, dict):
@@ -71,7 +72,7 @@ def decode(encoded: object) -> object:
 
 
 def _dumps(content: object) -> str:
-    """Return what may hold encoded states as JSON; raises CheckpointError if it is not JSON."""
+    """Return data as JSON text; CheckpointError if encoded states in it are not JSON."""
     try:
         return json.dumps(content)
     except (TypeError, ValueError) as error:
@@ -79,7 +80,7 @@ def _dumps(content: object) -> str:
 
 
 def _encode_array(array: Array) -> object:
-    # the memory layout is kept too: it decides the order of a sum, hence its last digit
+    # the memory layout is kept too: it determines the order of a sum, and so its last digit
     is_fortran = array.flags.f_contiguous and not array.flags.c_contiguous
     return {
         "dtype": array.dtype.str,
@@ -128,15 +129,15 @@ class History(NamedTuple, Generic[S]):
 
 
 class Archive(Generic[S]):
-    """Saves one run to its section, and brings it back."""
+    """Saves a run to its section, and loads it."""
 
     def __init__(
         self,
         section: CheckpointSection,
         program: Program[S],
         n_chains: int,
-        root: np.random.SeedSequence | None,  # of the chains' generators, if the user gave a seed
-        initial_states: tuple[S, ...] | None,  # that the user gave
+        root: np.random.SeedSequence | None,  # root of the chains' seeds if the user gave a seed
+        initial_states: tuple[S, ...] | None,  # given by the user
     ) -> None:
         self._section, self._program = section, program
         target = program.target
@@ -159,7 +160,7 @@ class Archive(Generic[S]):
         return due - time.monotonic()
 
     def save(self, history: History[S], is_finished: bool = False) -> None:
-        """Save the run; CheckpointError only the first time, later the user is warned."""
+        """Save the run; CheckpointError the first time only, later a warning."""
         is_finished = is_finished or history.block == self._program.plan.n_blocks
         try:
             self._section.write(self._text(history), is_finished=is_finished)
@@ -171,7 +172,7 @@ class Archive(Generic[S]):
         self._last_saved = time.monotonic()
 
     def load(self) -> History[S] | None:
-        """Return the run in the section, or None; CheckpointError of another or a damaged one."""
+        """Return the run in the section, or None; CheckpointError if it is another or damaged."""
         stored = self._section.stored()
         if stored is None:
             return None
@@ -197,12 +198,12 @@ class Archive(Generic[S]):
             raise CheckpointError(f"encode_state failed with {error!r}") from error
 
     def _decode(self, encoded: object) -> S:
-        """Return the state from its JSON content; raises ValueError and its like if forged."""
+        """Return the state from its JSON content; ValueError or the like if it is forged."""
         if self._codec is None:
-            return decode(encoded)  # type: ignore[return-value]  # S is whatever was encoded
+            return decode(encoded)  # type: ignore[return-value]  # S is the encoded type
         try:
             state: S = self._codec.decode_state(encoded)
-        except Exception as error:  # it is the target's, and may raise whatever it likes
+        except Exception as error:  # the target's codec may raise any error
             raise ValueError(f"decode_state failed with {error!r}") from error
         return state
 
@@ -230,7 +231,7 @@ class Archive(Generic[S]):
             )
 
     def _digest(self, states: tuple[S, ...] | None) -> str | None:
-        """Return a short text that tells initial states apart."""
+        """Return a short text that identifies initial states."""
         if states is None:
             return None
         text = ", ".join(_dumps(self._encode(state)) for state in states)
@@ -282,7 +283,7 @@ class Archive(Generic[S]):
         return history
 
     def _decode_snapshot(self, content: dict[str, Any]) -> Snapshot[S]:
-        restore_generator(content["bit_generator"])  # raises when it is no such state
+        restore_generator(content["bit_generator"])  # raises if it is not such a state
         return Snapshot(
             bit_generator=content["bit_generator"],
             replicas=tuple(self._decode_chain(chain) for chain in content["replicas"]),
@@ -307,14 +308,14 @@ class Archive(Generic[S]):
         )
 
     def _check_snapshot(self, snapshot: Snapshot[S]) -> None:
-        """Catch states and memories that this target and engine could not have left."""
+        """Refuse states and memories that this target and engine cannot have produced."""
         try:
             replicas, memory = self._program.start(snapshot.replicas[0].state)
             densities = [
                 (chain.log_density, float(self._program.target.log_density(chain.state)))
                 for chain in (*snapshot.replicas, snapshot.best)
             ]
-        except Exception as error:  # the target's own, about a state that is none of its
+        except Exception as error:  # the target's own, for a state that is not its own
             raise self._error(f"is damaged: its states raise {error!r}") from error
         if len(replicas) != len(snapshot.replicas) or _shape(memory) != _shape(snapshot.memory):
             raise self._error("is damaged: its chains are not this engine's")
@@ -334,7 +335,7 @@ def _decode_count(content: object) -> int:
 
 
 def _shape(memory: Memory) -> dict[str, int]:
-    """Return what every memory of an engine has in common; NaN and infinity have no place."""
+    """Return the lengths in an engine's memory, equal for all of its memories; -1 if not finite."""
     return {
         name: len(values) if all(map(math.isfinite, values)) else -1
         for name, values in memory.items()
@@ -342,7 +343,7 @@ def _shape(memory: Memory) -> dict[str, int]:
 
 
 def _names(record: Record[S]) -> tuple[object, ...]:
-    """Return what all records of a run have in common."""
+    """Return the names in a record, which are the same for all records of a run."""
     has_state = record.state is not None
     return (*record.values, *record.proposed, *record.accepted, has_state)
 

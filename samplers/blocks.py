@@ -1,10 +1,9 @@
-"""Runs cut into blocks: the records that pass between a chain and its keeper.
+"""Runs divided into blocks, and the records that a chain passes to the loop around it.
 
 A *block* is a fixed number of steps, set by the run's parameters and never by the clock. A chain
-between two blocks is a `Snapshot`: plain data that holds everything its future depends on. Taking
-a chain forward is a pure function of its snapshot (`run_blocks`), so a piece of work that was
-interrupted can be thrown away, and where or in which portions the work is done cannot be seen in
-the result.
+between two blocks is a `Snapshot`: plain data with everything that its future depends on. Running a
+chain is a pure function of its snapshot (`run_blocks`). So interrupted work can be discarded, and
+the result does not depend on where or in which portions the work is done.
 """
 
 import math
@@ -35,7 +34,7 @@ Memory = Mapping[str, tuple[float, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A stretch of a run: `n_steps` steps per chain divided into `n_blocks` even blocks."""
+    """A phase of a run: `n_steps` steps per chain divided into `n_blocks` even blocks."""
 
     name: str
     n_steps: int
@@ -45,7 +44,7 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class ChainPlan:
-    """All phases of a run, in order; in rounds, it may stop after each phase that is traced."""
+    """All phases of a run, in order; a run in rounds may stop after each traced phase."""
 
     phases: tuple[Phase, ...]
     is_in_rounds: bool = False
@@ -61,7 +60,7 @@ class ChainPlan:
         return sum(phase.n_steps for phase in self.phases)
 
     def locate(self, block: int) -> tuple[Phase, int]:
-        """Return the phase that `block` lies in, and the block's number there."""
+        """Return the phase of `block`, and the block's number within it."""
         for phase in self.phases:
             if block < phase.n_blocks:
                 return phase, block
@@ -69,34 +68,34 @@ class ChainPlan:
         raise IndexError("block is beyond the end of the plan")
 
     def n_steps_of(self, block: int) -> int:
-        """Return how many steps `block` has."""
+        """Return the number of steps of `block`."""
         return self.steps_before(block + 1) - self.steps_before(block)
 
     def steps_before(self, block: int) -> int:
-        """Return how many of all steps precede `block`, which may be the plan's end."""
+        """Return the number of steps before `block`, which may be the plan's end."""
         begun = self._begun(block)
         return sum(n * phase.n_steps // phase.n_blocks for phase, n in begun)
 
     def steps_through(self, block: int) -> int:
-        """Return how many steps there are until the round of `block` ends; annealing: all."""
+        """Return the number of steps until the round of `block` ends; for annealing, all."""
         end = next((end for end in self.ends_of_rounds() if block < end), self.n_blocks)
         return self.steps_before(end)
 
     def n_traced_before(self, block: int) -> int:
-        """Return how many of the blocks before `block` leave a record."""
+        """Return the number of blocks before `block` that leave a record."""
         return sum(n for phase, n in self._begun(block) if phase.is_traced)
 
     def ends_of_rounds(self) -> list[int]:
-        """Return after how many blocks each round ends."""
+        """Return the number of blocks at the end of each round."""
         if not self.is_in_rounds:
             return [self.n_blocks]
         ends = accumulate(phase.n_blocks for phase in self.phases)
         return [end for phase, end in zip(self.phases, ends, strict=True) if phase.is_traced]
 
     def drawn(self, block: int) -> tuple[int, slice]:
-        """Return which round's records count after a number of blocks, from 0, and where they are.
+        """Return the round, from 0, whose records count after a number of blocks, and their slice.
 
-        The last round's, unless it was ended before it was as long as the one before.
+        This is the last round, unless it was stopped before it was as long as the previous one.
         """
         n_records = self.n_traced_before(block)
         if not self.is_in_rounds:
@@ -110,14 +109,14 @@ class ChainPlan:
         return number, slice(starts[number], min(n_records, starts[number + 1]))
 
     def _begun(self, block: int) -> Iterator[tuple[Phase, int]]:
-        """Give each phase, and how many of its blocks precede `block`."""
+        """Yield each phase and the number of its blocks before `block`."""
         for phase in self.phases:
             yield phase, min(max(block, 0), phase.n_blocks)
             block -= phase.n_blocks
 
 
 def sampling_plan(n_steps: int, warmup: float, n_draws: int, n_rounds: int = 1) -> ChainPlan:
-    """Return the blocks of a warm-up and of draws; each further round doubles all steps."""
+    """Return the plan of warm-up and draws; each further round doubles the total of steps."""
     n_steps = check_integer("n_steps", n_steps, 1)
     n_draws = check_integer("n_draws", n_draws, 1)
     n_rounds = check_integer("n_rounds", n_rounds, 1)
@@ -137,20 +136,20 @@ def sampling_plan(n_steps: int, warmup: float, n_draws: int, n_rounds: int = 1) 
 class Snapshot(NamedTuple, Generic[S]):
     """A chain between two blocks."""
 
-    bit_generator: BitGeneratorState  # of its PCG64
-    replicas: tuple[ChainState[S], ...]  # of a plain chain one; of tempering all, coldest first
-    best: ChainState[S]  # the first of the most probable ones visited so far, by any replica
-    memory: Memory  # of the engine, finite numbers: a schedule's or ladder's state
+    bit_generator: BitGeneratorState  # state of its PCG64
+    replicas: tuple[ChainState[S], ...]  # one for a plain chain; all for tempering, coldest first
+    best: ChainState[S]  # the most probable state so far, of any replica; the first among ties
+    memory: Memory  # the engine's finite numbers: state of a schedule or ladder
     block: int  # number of blocks done
 
 
 class Record(NamedTuple, Generic[S]):
-    """What one block leaves in the traces."""
+    """The contribution of one block to the traces."""
 
     values: Mapping[str, float]  # the traced scalars
     proposed: Mapping[str, int]  # per move
     accepted: Mapping[str, int]
-    state: S | None  # at the end of the block, or None if it is not kept
+    state: S | None  # state at the end of the block, or None if not kept
 
 
 BlockEnd: TypeAlias = tuple[tuple[ChainState[S], ...], ChainState[S], Memory, Record[S]]
@@ -158,30 +157,30 @@ BlockEnd: TypeAlias = tuple[tuple[ChainState[S], ...], ChainState[S], Memory, Re
 
 
 class Chunk(NamedTuple, Generic[S]):
-    """What successive blocks of one chain gave."""
+    """The result of successive blocks of one chain."""
 
     snapshot: Snapshot[S]  # after the last block
-    records: tuple[Record[S], ...]  # one per block of a phase that is traced
+    records: tuple[Record[S], ...]  # one per block of a traced phase
     n_proposed: int  # over all blocks and moves
     n_accepted: int
-    described: Mapping[str, float]  # the current state; empty if the target has no `describe`
+    described: Mapping[str, float]  # current state's description; empty without `describe`
 
 
 @dataclass(frozen=True, slots=True)
 class MoveChoice(Generic[S]):
-    """Which moves an engine uses, or, when `moves` is None, that it uses the target's `advance`."""
+    """The moves of an engine, or the target's `advance` if `moves` is None."""
 
     moves: Mapping[str, Move[S]] | None
     weights: Mapping[str, float] | None  # > 0, by the names of `moves`
-    names: tuple[str, ...]  # under which moves are reported, as far as the target tells them
+    names: tuple[str, ...]  # names of the moves in reports, if the target has them
 
     def settings(self) -> object:
-        """Return what a checkpoint remembers of the choice."""
+        """Return the record of the choice in checkpoints."""
         return "advance" if self.weights is None else dict(self.weights)
 
 
 def choose_moves(target: Target[S], moves: Mapping[str, Move[S]] | None) -> MoveChoice[S]:
-    """Return the moves given or the target's; SamplerValueError of methods or weights amiss."""
+    """Return the given moves or the target's; SamplerValueError for wrong methods or weights."""
     if not callable(getattr(target, "log_density", None)):
         raise SamplerValueError(f"target must have a log_density method, got {target!r}")
     if moves is None:
@@ -202,7 +201,7 @@ def choose_moves(target: Target[S], moves: Mapping[str, Move[S]] | None) -> Move
 
 
 def move_weights(target: Target[S], moves: Mapping[str, Move[S]]) -> dict[str, float]:
-    """Return the weight of each move: the target's, or 1 when it names none of them."""
+    """Return the weight of each move: the target's, or 1 if it names none of them."""
     given = target.move_weights() if isinstance(target, ProvidesMoveWeights) else {}
     if not any(name in given for name in moves):
         return dict.fromkeys(moves, 1.0)
@@ -223,7 +222,7 @@ class Program(ABC, Generic[S]):
     """An engine with its settings: how a chain starts and what it does in one block."""
 
     method: ClassVar[str]  # as in `Run.method`
-    # of a record's values, without those of the target's description
+    # names of a record's values, without those of the target's description
     trace_names: ClassVar[tuple[str, ...]] = ("log_density", "acceptance_rate")
 
     target: Target[S]
@@ -232,7 +231,7 @@ class Program(ABC, Generic[S]):
 
     @abstractmethod
     def settings(self) -> Mapping[str, object]:
-        """Return everything that the result depends on, for comparison on resume; JSON."""
+        """Return all settings that the result depends on, as JSON, for comparison on resume."""
 
     @abstractmethod
     def start(self, state: S) -> tuple[tuple[ChainState[S], ...], Memory]:
@@ -240,15 +239,15 @@ class Program(ABC, Generic[S]):
 
     @abstractmethod
     def run_block(self, rng: np.random.Generator, snapshot: Snapshot[S]) -> BlockEnd[S]:
-        """Take one block."""
+        """Run one block."""
 
     def extras(self, snapshots: tuple[Snapshot[S], ...]) -> dict[str, Any]:  # noqa: ARG002
-        """Return `Run.extras` of chains that ended in `snapshots`."""
+        """Return `Run.extras` for chains that ended in `snapshots`."""
         return {}
 
 
 def run_blocks(program: Program[S], snapshot: Snapshot[S], n_blocks: int) -> Chunk[S]:
-    """Take a chain `n_blocks` >= 1 blocks forward; nothing outside the result is changed."""
+    """Run `n_blocks` >= 1 blocks of a chain, without side effects."""
     rng = restore_generator(snapshot.bit_generator)
     records: list[Record[S]] = []
     n_proposed = n_accepted = 0
@@ -269,12 +268,12 @@ def run_blocks(program: Program[S], snapshot: Snapshot[S], n_blocks: int) -> Chu
 
 def describe(target: Target[S], state: S) -> Mapping[str, float]:
     """Return the target's description of `state`, empty if it has none."""
-    told = getattr(target, "describe", None)  # isinstance of a protocol takes as long as steps
+    told = getattr(target, "describe", None)  # isinstance of a protocol is slow
     return {} if told is None else {name: float(value) for name, value in told(state).items()}
 
 
 def restore_generator(state: BitGeneratorState) -> np.random.Generator:
-    """Return a generator that goes on from `state`."""
+    """Return a generator that continues from `state`."""
     bit_generator = np.random.PCG64()
     bit_generator.state = dict(state)  # type: ignore[assignment]  # NumPy checks it
     return np.random.Generator(bit_generator)

@@ -1,10 +1,9 @@
 """The loop around every engine: chains in parallel, traces, progress, checkpoints, Ctrl-C.
 
-Each chain owns a generator spawned from the seed. The loop works in rounds: a round takes every
-chain the same number of blocks forward, in joblib's workers, and brings back snapshots and
-records. How many blocks a round has is chosen so that it lasts about half a second, on a cluster
-up to some seconds; this decides how often progress is shown, and nothing else (see
-`samplers.blocks`).
+Each chain owns a generator spawned from the seed. The loop works in rounds: a round runs the same
+number of blocks of every chain in joblib's workers, and collects snapshots and records. The number
+of blocks in a round is chosen so that it lasts about half a second, on a cluster up to some
+seconds. It determines how often progress is shown, and nothing else (see `samplers.blocks`).
 """
 
 import copy
@@ -38,11 +37,11 @@ from samplers.types import ProvidesInitialState
 S = TypeVar("S")
 
 Enough: TypeAlias = Callable[[int, Mapping[str, npt.NDArray[np.float64]]], bool]
-"""Whether a run may stop after a round, from 1, that left these traces, (n_chains, n_draws)."""
+"""Whether a run may stop, by the round's number, from 1, and traces (n_chains, n_draws)."""
 
 ROUND_SECONDS = 0.5
-LONGEST_ROUND = 4.0  # seconds, on a cluster, whose rounds double until then: each costs messages
-ROUND_GROWTH = 10  # a first block may be far cheaper than those that follow
+LONGEST_ROUND = 4.0  # seconds, on a cluster: rounds double until then, as each costs messages
+ROUND_GROWTH = 10  # a first block may be much cheaper than later ones
 RESERVED_TRACES = ("log_density", "acceptance_rate", "inverse_temperature", "best_log_density")
 
 
@@ -76,7 +75,7 @@ def run_chains(
         history = _begin(program, root, n_chains, states)
     elif _is_over(program, history, enough):
         if archive and history.block < program.plan.n_blocks:
-            archive.save(history, is_finished=True)  # which may not have been said
+            archive.save(history, is_finished=True)  # the file may not say so yet
         archive = None  # a finished run is in its file already
     workers = _Workers(program, n_jobs)
     clock = _Clock(end, LONGEST_ROUND if workers.shared else ROUND_SECONDS)
@@ -104,7 +103,7 @@ def run_chains(
 
 
 def _is_over(program: Program[S], history: History[S], enough: Enough | None) -> bool:
-    """Whether the plan is at its end, or at that of a round that was enough."""
+    """Whether the run is at the plan's end, or at the end of a round that is enough."""
     if history.block == program.plan.n_blocks:
         return True
     if enough is None or history.block not in program.plan.ends_of_rounds():
@@ -114,13 +113,13 @@ def _is_over(program: Program[S], history: History[S], enough: Enough | None) ->
 
 
 class _Clock:
-    """Seconds spent per phase, and how many blocks fill a round."""
+    """Seconds spent per phase, and the number of blocks in a round."""
 
     def __init__(self, end: float, longest_round: float) -> None:
         self.seconds: dict[str, float] = {}
         self._end = end  # of `time.perf_counter`
         self._longest_round, self._round_seconds = longest_round, ROUND_SECONDS
-        self._n_blocks, self._took = 1, math.inf  # of the last round
+        self._n_blocks, self._took = 1, math.inf  # last round's
 
     @property
     def seconds_left(self) -> float:
@@ -128,12 +127,12 @@ class _Clock:
 
     @property
     def has_time(self) -> bool:
-        """Whether a block as long as the last ones would end about in time."""
+        """Whether a block as long as the last ones would end approximately in time."""
         each = 0.0 if self._took == math.inf else self._took / self._n_blocks
         return 0.0 < self.seconds_left > each - ROUND_SECONDS
 
     def blocks_of_round(self, due: float) -> int:
-        """Return how many blocks a round is to have that ends about when a checkpoint is due."""
+        """Return the number of blocks for a round that ends about when a checkpoint is due."""
         wanted = min(self._round_seconds, max(due, ROUND_SECONDS), max(self.seconds_left, 0.0))
         fitting = int(self._n_blocks * wanted / max(self._took, 1e-9))
         return min(max(1, fitting), ROUND_GROWTH * self._n_blocks)
@@ -179,14 +178,14 @@ def _run_round(
 
 
 class _Workers(Generic[S]):
-    """Where chains run: in this thread, in joblib's threads or processes, or on a cluster."""
+    """Workers for chains: this thread, joblib's threads or processes, or a cluster."""
 
     def __init__(self, program: Program[S], n_jobs: int | None) -> None:
         self._program, self._n_jobs = program, n_jobs
         self.shared = None if n_jobs == 1 else shared_on_cluster(program)
 
     def run(self, snapshots: tuple[Snapshot[S], ...], n_blocks: int) -> list[Chunk[S]]:
-        """Take every chain forward."""
+        """Run blocks of every chain."""
         program = self._program
         if self.shared is not None:
             calls = ((snapshot, n_blocks) for snapshot in snapshots)
@@ -209,7 +208,7 @@ def _run_in_worker(
 
 
 def _run_on_cluster(program: Program[S], snapshot: Snapshot[S], n_blocks: int) -> Chunk[S]:
-    # Compiled blocks run on threads everywhere, but nobody promised that moves may.
+    # Compiled blocks may run in threads, but moves need not be thread-safe.
     if program.choice.moves is not None:
         program = copy.deepcopy(program)
     return run_blocks(program, snapshot, n_blocks)
@@ -266,7 +265,7 @@ def _collect(
 
 
 def _traces(program: Program[S], history: History[S]) -> dict[str, npt.NDArray[np.float64]]:
-    """Return what was traced of the draws that count, (n_chains, n_draws) each."""
+    """Return the traces of the draws that count, (n_chains, n_draws) each."""
     _, counted = program.plan.drawn(history.block)
     records = [chain[counted] for chain in history.records]
     if records[0]:

@@ -1,12 +1,12 @@
-"""Checkpoint files: one JSON file that holds the state of a run, or of several in succession.
+"""Checkpoint files: one JSON file with the state of a run, or of several successive runs.
 
-The file is {"format", "version", "sha256", "body"}; the checksum is of the body's text, and the
-body holds whether the run is finished and one *section* per engine run. A file is replaced as a
-whole, by renaming a complete one over it, so a run that is killed while it writes leaves the
-checkpoint before. Nothing in the file is ever executed.
+The file is {"format", "version", "sha256", "body"}; the checksum is that of the body's text. The
+body says whether the run is finished and has one *section* per engine run. A complete new file is
+renamed over the old one, so a run that is killed during a write leaves the previous checkpoint.
+Nothing in the file is ever executed.
 
-The first write happens before anything is computed and raises if it fails. Later failures, a disk
-that fills up for instance, give one warning: the run goes on, for its result is not lost.
+The first write happens before the run and raises if it fails. Later failures, such as a full disk,
+give one warning and the run continues, because its result is not lost.
 """
 
 import hashlib
@@ -23,23 +23,23 @@ FORMAT = "samplers checkpoint"
 VERSION = 1
 HEADER = re.compile(rf'\{{"format": "{FORMAT}", "version": (?P<version>\d{{1,9}}), ')
 
-_LONGEST = 600  # characters of what is wrong with a file
+_LONGEST = 600  # characters of the description of an error
 
 
 class Checkpoint:
-    """A checkpoint file of one or more engine runs that follow each other.
+    """A checkpoint file of one or more successive engine runs.
 
-    Every run gets its own section; its owner calls `finish` after the last one. Until then the
-    file counts as unfinished. A section that is complete returns its run at once when resumed.
+    Every run has its own section; the owner calls `finish` after the last one. Until then the file
+    counts as unfinished. A complete section returns its run at once when resumed.
 
     Parameters
     ----------
     path : str or Path
     resume : bool
-        Whether to go on with what the file holds; without a file, the run starts from the
-        beginning. Otherwise a finished file is overwritten and an unfinished one is an error.
+        Whether to continue the run in the file; without a file, the run starts from the beginning.
+        Otherwise a finished file is overwritten and an unfinished one is an error.
     checkpoint_seconds : float > 0
-        Least time between two writes.
+        Minimum time between two writes.
 
     Raises
     ------
@@ -62,18 +62,18 @@ class Checkpoint:
         return CheckpointSection(self, name)
 
     def finish(self) -> None:
-        """Declare that no section is to follow."""
+        """Declare that no further section follows."""
         if not self._is_finished:
             self._is_finished = True
             self._save(must_succeed=False)
 
     def error(self, problem: str) -> CheckpointError:
-        """Return an error about this file; of values that are too long to be read, the start."""
+        """Return an error about this file; long values are cut."""
         problem = problem if len(problem) <= _LONGEST else f"{problem[:_LONGEST]} ..."
         return CheckpointError(f"checkpoint {self.path} {problem}")
 
     def warn(self, problem: object) -> None:
-        """Say once that the run is no longer being saved."""
+        """Warn once that the run is no longer saved."""
         if not self._has_warned:
             self._has_warned = True
             warnings.warn(
@@ -153,7 +153,7 @@ class CheckpointSection:
     is_whole_file: bool = False
 
     def stored(self) -> object:
-        """Return what the file held for this section, or None."""
+        """Return the file's content for this section, or None."""
         return self.checkpoint._stored.get(self.name)
 
     def write(self, text: str, *, is_finished: bool) -> None:
@@ -167,7 +167,7 @@ class CheckpointSection:
 def open_section(
     checkpoint: str | Path | CheckpointSection | None, resume: bool
 ) -> CheckpointSection | None:
-    """Return the section that an engine's parameters ask for."""
+    """Return the section for an engine's parameters."""
     if checkpoint is None:
         if resume:
             raise SamplerValueError("checkpoint must be given when resume is True, got None")

@@ -1,10 +1,10 @@
-"""Many calls in processes of this machine, or on a cluster, where what all need is sent once.
+"""Many calls in processes of this machine or on a cluster; a shared argument is sent once.
 
-joblib sends the arguments of every call along with it. Between processes of one machine that is
-cheap; over a network it is most of a short call, if one of them is a posterior with its table.
-Where joblib's Dask backend is active, `Shared` scatters an argument to the workers by the first
-call, and by later ones only names it. Calls are submitted to the backend's own client: joblib would
-run them here, one after the other, whenever the cluster is down to one core. Dask itself is never
+joblib sends all arguments with every call. This is cheap between processes of one machine. Over a
+network it takes most of the time of a short call if an argument is a posterior with its table. If
+joblib's Dask backend is active, `Shared` scatters an argument to the workers at the first call;
+later calls only refer to it. Calls are submitted to the backend's own client, because joblib would
+run them here, one after the other, while the cluster has only one core. Dask itself is never
 imported here.
 """
 
@@ -23,12 +23,12 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 LOST = ("cancelled", "lost", "error")
-KILLED = "KilledWorker"  # raised of a call that ran on each of several workers that vanished
-ATTEMPTS = 3  # in a row without a result: workers vanish now and then, yet not with every call
+KILLED = "KilledWorker"  # raised for a call after several of its workers have vanished
+ATTEMPTS = 3  # successive ones without a result: workers vanish now and then, but not at every call
 
 
 def shared_on_cluster(value: T) -> "Shared[T] | None":
-    """Return `value` for calls on the Dask cluster that joblib uses here; None if it uses none."""
+    """Return `value` for calls on joblib's Dask cluster; None if there is none."""
     backend, _ = get_active_backend()
     return Shared(value, backend) if hasattr(getattr(backend, "client", None), "scatter") else None
 
@@ -36,8 +36,8 @@ def shared_on_cluster(value: T) -> "Shared[T] | None":
 class Shared(Generic[T]):
     """The first argument of many calls on a cluster, by joblib's DaskDistributedBackend.
 
-    It is pickled for the first call, and again only if all workers that had it are gone. Calls on
-    one worker get the same object, perhaps on several of its threads at the same time.
+    It is pickled for the first call, and again only if all workers with it are gone. Calls on one
+    worker get the same object, maybe in several threads at the same time.
     """
 
     def __init__(self, value: T, backend: Any) -> None:
@@ -47,8 +47,9 @@ class Shared(Generic[T]):
     def map(self, function: Callable[..., R], rest: Iterable[tuple[Any, ...]]) -> Iterator[R]:
         """Yield ``function(value, *others)`` for each `others` in `rest`, in their order.
 
-        All calls begin at once. They must be pure: those on workers that vanish are repeated. What
-        they raise is raised here; so is what Dask raises of a call that takes its workers down.
+        All calls are submitted at once. They must be pure, because calls on vanished workers are
+        repeated. Their exceptions are raised here, also Dask's exception for a call that kills its
+        workers.
         """
         waiting = deque(rest)
         n_fruitless = 0
@@ -56,7 +57,7 @@ class Shared(Generic[T]):
         while waiting:
             try:
                 future = self._scattered()
-            except TimeoutError as error:  # no worker is there, or none yet in place of those lost
+            except TimeoutError as error:  # there is no worker, or none yet after losses
                 n_fruitless += 1
                 if n_fruitless >= ATTEMPTS:
                     raise last or error from None
@@ -65,7 +66,7 @@ class Shared(Generic[T]):
             calls = [self._client.submit(function, future, *others, **how) for others in waiting]
             try:
                 for call in calls:
-                    with self._backend.retrieval_context():  # frees the thread of a worker's task
+                    with self._backend.retrieval_context():  # frees the thread of the worker's task
                         result = call.result()
                     waiting.popleft()
                     n_fruitless = 0
@@ -78,8 +79,8 @@ class Shared(Generic[T]):
 
     def _scattered(self) -> Any:
         if self._future is None or self._future.status in LOST:
-            # in a list, as one that is the value would be sent item by item; and without a hash:
-            # that of a table takes as long as sending it
+            # in a list, because a value that is a list would be sent item by item; without a hash,
+            # because hashing a table takes as long as sending it
             (self._future,) = self._client.scatter([self._value], broadcast=True, hash=False)
         return self._future
 
@@ -87,14 +88,14 @@ class Shared(Generic[T]):
 def results_of_workers(
     function: Callable[..., R], calls: Iterable[tuple[Any, ...]], n_workers: int
 ) -> Iterator[R]:
-    """Yield ``function(*call)`` for each of `calls`, in their order, as soon as it is there.
+    """Yield ``function(*call)`` for each of `calls`, in their order, as soon as it is ready.
 
-    What a call raises is raised here, and what it warns of is warned of here. Whatever ends this
-    generator, be it Ctrl-C, ends the workers.
+    Exceptions and warnings of a call are raised here. The workers end when this generator ends,
+    also by Ctrl-C.
     """
     parent = os.getpid()
-    # One call at a time, so that it is seen as soon as it ends; and arrays as they are: in mapped
-    # ones, which cannot be written to, kernels would be compiled anew.
+    # One call at a time, so that its result is available as soon as it ends. Arrays are not
+    # memory-mapped: kernels would be compiled again for read-only arrays.
     parallel = joblib.Parallel(
         n_jobs=n_workers, return_as="generator", batch_size=1, max_nbytes=None
     )
@@ -109,9 +110,9 @@ def results_of_workers(
 
 
 def leave_ctrl_c_to(parent: int) -> None:
-    """Let only the process `parent` act on Ctrl-C, which reaches all processes of a terminal.
+    """Let only the process `parent` handle Ctrl-C, which reaches all processes of a terminal.
 
-    It ends the workers. Signals are handled in main threads.
+    The parent ends the workers. Python handles signals in main threads.
     """
     if os.getpid() != parent and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)

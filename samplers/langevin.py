@@ -4,13 +4,13 @@ From x, where the log density has the gradient g(x), a chain proposes
 
     x' = x + (h^2 / 2) S^2 g(x) + h S xi,    xi standard normal,
 
-h = `step_size`, S = the diagonal matrix of `scales`, and accepts x' as Metropolis-Hastings does,
-which leaves the density invariant whatever h, S and even g are (Roberts and Tweedie 1996).
+h = `step_size`, S = the diagonal matrix of `scales`, and accepts x' by Metropolis-Hastings, which
+leaves the density invariant for any h, S and even g (Roberts and Tweedie 1996).
 
-During warm-up h is adapted, for each chain by itself, until the mean acceptance probability is
-0.574, which is the most efficient for many dimensions (Roberts and Rosenthal 1998), and S to the
-standard deviations of the components; `samplers.adaptation` tells how. After it, both are frozen,
-so that the draws are those of a Markov chain.
+During warm-up, each chain adapts its own h and S; see `samplers.adaptation`. h is adapted to a mean
+acceptance probability of 0.574, the most efficient in many dimensions (Roberts and Rosenthal 1998),
+and S to the standard deviations of the components. After warm-up both are fixed, so that the draws
+are those of a Markov chain.
 """
 
 import math
@@ -32,14 +32,14 @@ from samplers.parameters import SamplerError, SamplerValueError, Seed, check_pos
 from samplers.run import Progress, Run
 from samplers.types import ChainState, StepCounts, StepInfo, Target, Vector
 
-MOVE = "langevin"  # under which acceptance is reported
+MOVE = "langevin"  # name of the move in reports
 
 ACCEPTANCE = 0.574
 MOST_DOUBLINGS = 100
 
 
 class Point(NamedTuple):
-    """A state with what the next step needs to know there."""
+    """A state with its log density and gradient."""
 
     state: Vector  # (d,) float64
     log_density: float  # nats
@@ -47,12 +47,12 @@ class Point(NamedTuple):
 
 
 def evaluate(target: Any, state: Vector) -> Point:  # Any: a Target that ProvidesGradient
-    """Return density and gradient; SamplerError of NaN, +inf, or a gradient unlike the state."""
+    """Return density and gradient; SamplerError for NaN, +inf, or a gradient of another shape."""
     log_density, gradient = target.log_density_and_gradient(state)
     log_density = checked_density(log_density)
     if log_density == -math.inf:
         return Point(state, log_density, np.zeros_like(state))
-    gradient = np.array(gradient, np.float64)  # a copy, for the target may use its array again
+    gradient = np.array(gradient, np.float64)  # a copy, because the target may reuse its array
     if gradient.shape != state.shape:
         raise SamplerError(
             f"the target's gradient must have the state's shape, {state.shape}, "
@@ -71,13 +71,13 @@ def step(
 ) -> tuple[Point, StepInfo[Vector]]:
     """Take one step from `point`; evaluates the target once, at the proposed state.
 
-    lengths (d,) float64 > 0, the step size times the scales. The point returned is the proposed one
-    or, after a rejection, the argument itself. Raises as `evaluate` does.
+    lengths (d,) float64 > 0: the step size times the scales. The returned point is the proposed one
+    or, after a rejection, the argument itself. Errors: see `evaluate`.
     """
     noise = rng.standard_normal(point.state.size)
     u = rng.random()
     state = point.state + lengths * (noise + 0.5 * lengths * point.gradient)
-    if not np.isfinite(state).all():  # beyond the largest number there is no density
+    if not np.isfinite(state).all():  # overflow: no density there
         return point, StepInfo(state, -math.inf, -math.inf, False)
     proposed = evaluate(target, state)
     ratio = log_q_ratio(noise, point.gradient + proposed.gradient, lengths)
@@ -90,18 +90,18 @@ def step(
 def log_q_ratio(noise: Vector, gradients: Vector, lengths: Vector) -> float:
     """Return log q(current | proposed) - log q(proposed | current), nats.
 
-    The way back takes the noise -(noise + shift), shift = lengths (g(current) + g(proposed)) / 2,
-    so that the ratio is (|noise|^2 - |noise + shift|^2) / 2, here without cancellation.
+    The reverse step has the noise -(noise + shift), shift = lengths (g(current) + g(proposed)) / 2.
+    So the ratio is (|noise|^2 - |noise + shift|^2) / 2, computed without cancellation.
 
-    noise (d,) float64, standard normal, led from the current state to the proposed one; gradients
-    (d,) float64, sum of those at the two; lengths (d,) float64 > 0.
+    noise (d,) float64: standard normal noise of the step from the current to the proposed state;
+    gradients (d,) float64: sum of the gradients at both; lengths (d,) float64 > 0.
     """
     shift = 0.5 * lengths * gradients
     return -float(shift @ (noise + 0.5 * shift))
 
 
 def acceptance_probability(point: Point, info: StepInfo[Vector]) -> float:
-    """Return the probability with which the step from `point` was accepted."""
+    """Return the acceptance probability of a step from `point`."""
     if info.log_density == -math.inf:
         return 0.0
     return math.exp(min(0.0, info.log_density - point.log_density + info.log_q_ratio))
@@ -135,15 +135,15 @@ def langevin(
         A density over arrays of shape (d,), float64, with any of the other hooks in
         `samplers.types` but moves.
     n_steps : int >= 1
-        Steps per chain, warm-up included; each evaluates the target once, and the search for where
-        the adaptation begins a few times more.
+        Steps per chain, warm-up included. Each step evaluates the target once; the search for the
+        initial step size needs a few more evaluations.
     step_size : float > 0, optional
-        Where its adaptation begins, or the step size itself if there is no warm-up. By default
-        1.65 d^(-1/6), which is right for independent normal components whose standard deviations
+        Initial step size of the adaptation, or the step size itself if there is no warm-up. By
+        default 1.65 d^(-1/6), the best for independent normal components whose standard deviations
         are the scales.
     scales : (d,) array of float > 0, optional
-        By what the steps of each component are multiplied, such as its standard deviation. By
-        default they are learned during warm-up, or are 1 if that has less than 200 steps.
+        Factor of the steps of each component, such as its standard deviation. By default they are
+        adapted during warm-up, or are 1 if warm-up has fewer than 200 steps.
     warmup, n_draws, n_chains, n_jobs, seed, initial_states, keep_states, progress, checkpoint, \
 resume, time_limit, n_rounds, enough
         As for `samplers.metropolis`.
@@ -151,8 +151,8 @@ resume, time_limit, n_rounds, enough
     Returns
     -------
     Run
-        Its one move is called "langevin"; `extras` has "step_sizes" and "scales". What was found so
-        far if the run was interrupted by Ctrl-C or out of time.
+        Its one move is called "langevin"; `extras` has "step_sizes" and "scales". After Ctrl-C or
+        the time limit, it has the results so far.
 
     Raises
     ------
@@ -160,7 +160,7 @@ resume, time_limit, n_rounds, enough
         If a parameter is out of range, the target has no gradient, or an initial state is not of
         shape (d,).
     SamplerError
-        If the target breaks its contract, or its two ways to tell a log density disagree.
+        If the target breaks its contract, or its two methods for the log density disagree.
     CheckpointError
         As `samplers.metropolis` does.
 
@@ -278,10 +278,10 @@ class _Langevin(Program[Vector]):
     def _crossing(
         self, rng: np.random.Generator, point: Point, log_step: float, scales: Vector
     ) -> StepSize:
-        """Return where single steps from `point` cross the acceptance that is aimed at.
+        """Return the step size at which single steps from `point` cross the target acceptance.
 
-        The first drift no farther than they diffuse, so that a start on a steep slope does not
-        throw them to where a density overflows.
+        The drift of the first step is at most its diffusion, so that a start on a steep slope does
+        not lead to states where the density overflows.
         """
         drift = float(np.linalg.norm(scales * point.gradient))
         if drift > 0.0:
@@ -296,7 +296,7 @@ class _Langevin(Program[Vector]):
         return StepSize.begun(log_step)
 
     def _checked_state(self, given: npt.ArrayLike) -> Vector:
-        """Return a state as an array of its own."""
+        """Return a copy of a state, checked."""
         state = _checked_vector("an initial state", given, "finite numbers", np.isfinite)
         if self.scales is not None and self.scales.shape != state.shape:
             raise SamplerValueError(
@@ -306,7 +306,7 @@ class _Langevin(Program[Vector]):
 
 
 def _usual_log_step(d: int) -> float:
-    """Return the best step size's logarithm where the scales are those of a normal density."""
+    """Return the log of the best step size for a normal density with these scales."""
     return math.log(1.65) - math.log(d) / 6.0
 
 

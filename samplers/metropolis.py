@@ -1,11 +1,11 @@
-"""Metropolis-Hastings: the step that every engine is made of, and the plain engine.
+"""Metropolis-Hastings: the step that all engines use, and the plain engine.
 
 A proposal x' drawn from q(. | x) is accepted with probability
 
     min(1, exp(beta (log p(x') - log p(x)) + log q(x | x') - log q(x' | x))),
 
-beta = `inverse_temperature`, which leaves p^beta invariant (Metropolis et al. 1953; Hastings
-1970, equation 6). Annealing and tempering are this same step at other temperatures.
+beta = `inverse_temperature`, which leaves p^beta invariant (Metropolis et al. 1953; Hastings 1970,
+equation 6). Annealing and tempering use the same step at other temperatures.
 """
 
 import math
@@ -38,7 +38,7 @@ S = TypeVar("S")
 
 
 def init(state: S, target: Target[S]) -> ChainState[S]:
-    """Return the chain that starts in `state`.
+    """Return a chain that starts in `state`.
 
     Raises
     ------
@@ -64,10 +64,10 @@ def step(
     ----------
     rng : Generator
     chain : ChainState
-        Where the chain is.
+        The current state.
     target : Target
     move : Move
-        The only move that may be tried in this step.
+        The move of this step.
     inverse_temperature : float >= 0
         The step leaves exp(inverse_temperature * log_density) invariant.
 
@@ -88,10 +88,10 @@ def step(
     if not proposal.log_q_ratio < math.inf:
         raise SamplerError(f"log_q_ratio must be a number or -inf, got {proposal.log_q_ratio}")
     log_density = checked_density(target.log_density(proposal.state))
-    accepted = False  # also at inverse temperature 0, where the difference would be NaN
+    accepted = False  # also at inverse temperature 0: the difference would be NaN
     if log_density > -math.inf:
         log_ratio = inverse_temperature * (log_density - chain.log_density) + proposal.log_q_ratio
-        u = rng.random()  # in any case: rounding near 0 must not shift what is drawn afterwards
+        u = rng.random()  # always drawn: rounding near 0 must not change later draws
         accepted = log_ratio >= 0.0 or u < math.exp(log_ratio)
     info = StepInfo(proposal.state, log_density, float(proposal.log_q_ratio), accepted)
     return (ChainState(proposal.state, log_density) if accepted else chain), info
@@ -105,7 +105,7 @@ def advance_block(
     n_steps: int,
     inverse_temperature: float,
 ) -> tuple[ChainState[S], StepCounts[S]]:
-    """Take `n_steps` >= 1 random moves, as `step`; without moves, the target's `advance`."""
+    """Take `n_steps` >= 1 random moves by `step`; without moves, by the target's `advance`."""
     moves, weights = choice.moves, choice.weights
     if moves is None:
         counts: StepCounts[S]
@@ -114,7 +114,7 @@ def advance_block(
         return ChainState(state, checked_density(counts.log_density)), counts
     names = list(moves)
     cumulative = list(accumulate(1.0 if weights is None else weights[name] for name in names))
-    total = cumulative.pop()  # without its last entry, rounding cannot select beyond the end
+    total = cumulative.pop()  # rounding cannot select beyond the end without it
     proposed = dict.fromkeys(names, 0)
     accepted = dict.fromkeys(names, 0)
     best = chain
@@ -156,21 +156,21 @@ def metropolis(
     n_steps : int >= 1
         Steps per chain, warm-up included.
     warmup : float in [0, 1)
-        Share of the steps discarded at the start. Steps that do not divide evenly among the
-        draws are added to it.
+        Share of the steps discarded at the start. It also gets the steps that do not divide evenly
+        among the draws.
     n_draws : int >= 1
         Draws kept per chain, evenly spaced; fewer when there are fewer steps.
     n_chains : int >= 1
     n_jobs : int or None
-        Workers, as joblib counts them; None leaves it to `joblib.parallel_config`. The result
-        does not depend on it.
+        Number of workers, as in joblib; None: as set by `joblib.parallel_config`. The result does
+        not depend on it.
     seed : int, SeedSequence, Generator or None
-        The result is a function of it and of the settings.
+        The result is a function of the seed and the settings.
     initial_states : sequence of S, one per chain, or None
-        None asks the target's `initial_state`.
+        None: from the target's `initial_state`.
     moves : Mapping of str to Move, or None
-        None takes the target's `advance` or, without one, its `moves`. Weights come from the
-        target's `move_weights` when that names the moves, and are equal otherwise.
+        None: the target's `advance` or, without one, its `moves`. Weights are those of the target's
+        `move_weights` if it names the moves, and equal otherwise.
     keep_states : bool
         Whether `Run.draws` holds the states.
     progress : callable or None
@@ -178,21 +178,22 @@ def metropolis(
     checkpoint : str, Path, CheckpointSection or None
         Where to save the run every few seconds; see `samplers.checkpoint`.
     resume : bool
-        Whether to go on with the run in `checkpoint`, if there is one.
+        Whether to continue the run in `checkpoint`, if there is one.
     time_limit : float >= 0, seconds
-        When to stop before the last draw; how far chains are then depends on the machine. What was
-        begun is finished by all chains, about half a second of work.
+        Time after which to stop before the last draw; the number of draws then depends on the
+        machine. All chains finish the work in progress, about half a second.
     n_rounds : int >= 1
-        Rounds at most. Each after the first goes on where the chains are, takes as many steps as
-        all before, which become its warm-up, and draws as often: the draws are the last one's.
+        Maximum number of rounds. Each round after the first continues the chains. It takes as many
+        steps as all earlier ones, which become its warm-up, and gives as many draws. The draws are
+        those of the last round.
     enough : callable or None
-        Asked after each round: given its number, from 1, and its traces, whether the run may stop.
-        None: all are run. The result depends on it, which a checkpoint does not know.
+        Called after each round with its number, from 1, and its traces; returns whether the run may
+        stop. None: all rounds are run. The result depends on it, but checkpoints do not record it.
 
     Returns
     -------
     Run
-        What was found so far if the run was interrupted by Ctrl-C or out of time.
+        After Ctrl-C or the time limit, it has the results so far.
 
     Raises
     ------
@@ -232,10 +233,10 @@ class _Metropolis(Program[S]):
 
 
 def sampling_settings(program: Program[S]) -> dict[str, object]:
-    """Return what the result of any sampling depends on, for comparison on resume."""
+    """Return the settings that draws depend on, for comparison on resume."""
     traced = [phase for phase in program.plan.phases if phase.is_traced]
     n_steps = sum(phase.n_steps for phase in program.plan.phases if phase not in traced[1:])
-    rounds = {"n_rounds": len(traced)} if len(traced) > 1 else {}  # not in files of before
+    rounds = {"n_rounds": len(traced)} if len(traced) > 1 else {}  # not in older files
     return {
         "n_steps": n_steps,
         "n_draws": traced[0].n_blocks,
@@ -257,14 +258,14 @@ def trace_block(chain: ChainState[S], counts: StepCounts[S], keep_states: bool) 
 
 
 def better_of(best: ChainState[S], counts: StepCounts[S]) -> ChainState[S]:
-    """Return the better of the best so far and a block's best; the former when they are equal."""
+    """Return the better of the best so far and a block's best; the former in a tie."""
     if counts.best_log_density > best.log_density:
         return ChainState(counts.best_state, float(counts.best_log_density))
     return best
 
 
 def checked_density(log_density: float) -> float:
-    """Return a target's log density as a float; raises SamplerError if it is NaN or +inf."""
+    """Return a target's log density as a float; SamplerError if it is NaN or +inf."""
     value = float(log_density)
     if not value < math.inf:
         raise SamplerError(f"the target's log density must be a number or -inf, got {value}")

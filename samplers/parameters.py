@@ -1,6 +1,6 @@
-"""Checks of what the user passes to an engine: *name, rule, value*; and all errors of the package.
+"""Checks of the parameters of engines, and the errors of the package.
 
-A message names the parameter, the rule it broke, and the value found.
+A message has the name of the parameter, the rule that it breaks, and its value.
 """
 
 import math
@@ -16,7 +16,7 @@ Seed = int | np.random.SeedSequence | np.random.Generator | None
 
 
 class SamplerError(Exception):
-    """Base class; raised itself when a target or a move breaks its contract."""
+    """Base class; raised itself if a target or a move breaks its contract."""
 
 
 class SamplerValueError(SamplerError, ValueError):
@@ -28,7 +28,7 @@ class CheckpointError(SamplerError):
 
 
 def check_integer(name: str, value: object, minimum: int) -> int:
-    """Return `value` as an int, or raise when it is not an integer >= `minimum`."""
+    """Return `value` as an int; SamplerValueError if it is not an integer >= `minimum`."""
     message = f"{name} must be an integer >= {minimum}, got {value!r}"
     if isinstance(value, bool):
         raise SamplerValueError(message)
@@ -42,7 +42,7 @@ def check_integer(name: str, value: object, minimum: int) -> int:
 
 
 def check_real(name: str, value: object, rule: str, is_met: Callable[[float], bool]) -> float:
-    """Return `value` as a float, or raise when it is not a number that meets the rule."""
+    """Return `value` as a float; SamplerValueError if it is not a number that meets the rule."""
     number = math.nan
     if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
         number = float(value)
@@ -52,7 +52,7 @@ def check_real(name: str, value: object, rule: str, is_met: Callable[[float], bo
 
 
 def check_positive(name: str, value: object, below: float = math.inf) -> float:
-    """Return `value` as a float, or raise when it is not in the open interval (0, `below`)."""
+    """Return `value` as a float; SamplerValueError if not in the open interval (0, `below`)."""
     rule = "a finite number > 0" if below == math.inf else f"a number > 0 and < {below:g}"
     return check_real(name, value, rule, lambda number: 0.0 < number < below)
 
@@ -67,7 +67,7 @@ def check_n_jobs(value: object) -> int | None:
 
 
 def check_initial_states(states: Sequence[T] | None, n_chains: int) -> tuple[T, ...] | None:
-    """Return one initial state per chain, or None when the target is to make them."""
+    """Return one initial state per chain, or None if the target makes them."""
     if states is None:
         return None
     try:
@@ -84,7 +84,7 @@ def check_initial_states(states: Sequence[T] | None, n_chains: int) -> tuple[T, 
 
 
 def seed_root(seed: Seed) -> np.random.SeedSequence:
-    """Return what chains' seeds spawn from; passed twice, it gives two runs, as in NumPy."""
+    """Return the root of the chains' seeds; a generator used twice gives two runs, as in NumPy."""
     if isinstance(seed, np.random.SeedSequence):
         return seed
     if isinstance(seed, np.random.Generator):

@@ -1,4 +1,4 @@
-"""What a search reports on the way, its `Progress`, and what it returns, a `Run`."""
+"""The reports of a search in progress, `Progress`, and its result, `Run`."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,14 +12,14 @@ S = TypeVar("S")
 
 
 class Progress(NamedTuple):
-    """What a progress callback receives, about twice a second, in the calling process.
+    """The argument of a progress callback, about twice a second, in the calling process.
 
     Attributes
     ----------
     phase : str
         "annealing", "warmup", "sampling", or "round 2", "round 3", .. of sampling.
     done : int
-        Steps per chain taken so far, all phases and resumed steps included.
+        Steps per chain so far, including all phases and resumed steps.
     total : int
         Steps per chain of the whole run, or until this round of it ends.
     best_log_density : float, nats
@@ -27,10 +27,10 @@ class Progress(NamedTuple):
     log_density : float, nats
         Mean over the chains of the current state's log density (at inverse temperature 1).
     acceptance_rate : float in [0, 1]
-        Share of the proposals accepted since the last report, all chains together.
+        Share of the proposals accepted since the last report, over all chains.
     described : Mapping[str, float]
-        Mean over the chains of the target's description of the current state; empty when the
-        target has no `describe`.
+        Mean over the chains of the target's description of the current state; empty if the target
+        has no `describe`.
     """
 
     phase: str
@@ -46,41 +46,40 @@ class Progress(NamedTuple):
 class Run(Generic[S]):
     """The result of a search.
 
-    Two runs are equal when all their fields are, `seconds` aside: NaN equals NaN. A dataclass that
-    extends it passes `eq=False` to keep that comparison.
+    Two runs are equal if all their fields except `seconds` are equal; NaN equals NaN. A dataclass
+    that extends it must pass `eq=False` to keep this comparison.
 
     Attributes
     ----------
     method : str
         Name of the engine: "anneal", "langevin", "metropolis" or "tempering".
     best_state : S
-        The most probable state that was visited, including warm-up and hot replicas; among equals,
-        the first one.
+        The most probable visited state, including warm-up and hot replicas; the first among ties.
     best_log_density : float, nats
     traces : dict of str to (n_chains, n_draws) float64
-        One value per draw: "log_density" of the state, nats; "acceptance_rate" since the draw
-        before; and the target's description. Annealing has one value per temperature, and also
+        One value per draw: "log_density" of the state, nats; "acceptance_rate" since the previous
+        draw; and the target's description. Annealing has one value per temperature, and also
         "inverse_temperature" and "best_log_density" so far. After several rounds, traces, draws and
-        acceptance are those of the last finished round.
+        acceptance are those of the last complete round.
     draws : tuple of tuples of S
-        The states kept, per chain; an empty tuple per chain for annealing or when states were
-        not kept.
+        The kept states of each chain; an empty tuple per chain for annealing or if states were not
+        kept.
     final_states : tuple of S
         Last state of each chain (tempering: of its replica at inverse temperature 1).
     proposed, accepted : dict of str to (n_chains, n_draws) int64
-        How often each move was tried and accepted since the draw before, warm-up excluded
+        Number of times each move was tried and accepted since the previous draw, without warm-up
         (tempering: by the replica at inverse temperature 1).
     seconds : dict of str to float
-        Wall-clock time that this process spent in each phase.
+        Wall-clock time of this process in each phase.
     interrupted : bool
-        Whether Ctrl-C ended the run. Then all other fields describe the completed part.
+        Whether Ctrl-C ended the run. If so, all other fields describe the completed part.
     timed_out : bool
         Whether the time limit ended the run, in the same way.
     extras : dict
-        "n_rounds" if there were several, and fields of single engines. Langevin: "step_sizes"
+        "n_rounds" if there were several, and fields of specific engines. Langevin: "step_sizes"
         (n_chains,) and "scales" (n_chains, d). Tempering: "inverse_temperatures" (n_chains,
-        n_temperatures) and "swap_acceptance" (n_chains, n_temperatures - 1), the share of the swaps
-        tried between neighbors while sampling that were accepted, NaN where none was tried.
+        n_temperatures) and "swap_acceptance" (n_chains, n_temperatures - 1), the share of accepted
+        swaps between neighbors during sampling, NaN if none was tried.
     """
 
     method: str
@@ -93,7 +92,7 @@ class Run(Generic[S]):
     accepted: dict[str, npt.NDArray[np.int64]] = field(repr=False)
     seconds: dict[str, float] = field(compare=False)
     interrupted: bool
-    # Any: engines and subclasses put what they like here
+    # Any: engines and subclasses may put anything here
     extras: dict[str, Any] = field(repr=False)
     timed_out: bool = field(default=False, repr=False)
 

@@ -6,8 +6,8 @@ turn (Geyer 1991; the deterministic alternation of Okabe et al. 2001). The draws
 beta_0 = 1.
 
 During warm-up the gaps between the logarithms of neighboring inverse temperatures are adapted by
-Robbins-Monro steps until neighbors swap at the rate asked for (Miasojedow et al. 2013); after it,
-they are frozen, so that the draws are those of a Markov chain.
+Robbins-Monro steps to the target swap rate (Miasojedow et al. 2013). After warm-up they are fixed,
+so that the draws are those of a Markov chain.
 """
 
 import math
@@ -31,7 +31,7 @@ from samplers.types import ChainState, Exchanged, Move, ProvidesExchange, StepCo
 S = TypeVar("S")
 
 STEPS_BETWEEN_SWAPS = 50
-STEPS_OF_ADAPTATION = 1_000  # of each replica between two adaptations of the ladder
+STEPS_OF_ADAPTATION = 1_000  # per replica, between two adaptations of the ladder
 ADAPTATION_DECAY = 0.6  # the n-th Robbins-Monro step is n^-0.6
 LOG_GAP_BOUNDS = (-7.0, 1.5)  # neighbors' inverse temperatures differ by a factor of at most 88
 
@@ -58,7 +58,7 @@ def tempering(
     n_rounds: int = 1,
     enough: Enough | None = None,
 ) -> Run[S]:
-    """Draw from a target whose modes a plain chain cannot leave.
+    """Draw from a target with modes that a plain chain does not leave.
 
     Parameters
     ----------
@@ -69,10 +69,10 @@ def tempering(
     n_temperatures : int >= 2
         Replicas per chain.
     min_inverse_temperature : float in (0, 1)
-        Hottest end of the geometric ladder that the adaptation starts from; it gets no hotter.
+        Hottest end of the initial geometric ladder; the adaptation never makes it hotter.
     swap_target : float in (0, 1)
-        Share of swaps to be accepted, which the adaptation aims at: it is more, and even, where
-        the hottest end is reached.
+        Target share of accepted swaps. The actual share is higher, and the same for all pairs, if
+        the ladder reaches its hottest end.
     warmup, n_draws, n_chains, n_jobs, seed, initial_states, moves, keep_states, progress, \
 checkpoint, resume, time_limit, n_rounds, enough
         As for `samplers.metropolis`. All replicas of a chain start in its initial state.
@@ -81,8 +81,8 @@ checkpoint, resume, time_limit, n_rounds, enough
     -------
     Run
         Draws, traces and acceptance of the replicas at inverse temperature 1; `extras` has
-        "inverse_temperatures" and "swap_acceptance". What was found so far if the run was
-        interrupted by Ctrl-C or out of time.
+        "inverse_temperatures" and "swap_acceptance". After Ctrl-C or the time limit, it has the
+        results so far.
 
     Raises
     ------
@@ -110,8 +110,8 @@ checkpoint, resume, time_limit, n_rounds, enough
 class _Tempering(Program[S]):
     """Replica exchange as a `Program`.
 
-    Its memory: "log_gaps", the logarithms of log(beta_k / beta_{k+1}); "tried" and "accepted",
-    swaps per pair of neighbors while sampling; "n_rounds", rounds of swaps so far.
+    Its memory has "log_gaps", the logarithms of log(beta_k / beta_{k+1}); "tried" and "accepted",
+    swaps per pair of neighbors during sampling; "n_rounds", rounds of swaps so far.
     """
 
     method = "tempering"
@@ -141,7 +141,7 @@ class _Tempering(Program[S]):
         replicas, best, memory = snapshot.replicas, snapshot.best, snapshot.memory
         cold: list[StepCounts[S]] = []
         while n_left > 0:
-            # the ladder is adapted between calls only, so that a compiled one takes many steps
+            # the ladder is adapted between calls only, so that compiled calls take many steps
             n_steps = n_left if phase.is_traced else min(n_left, STEPS_OF_ADAPTATION)
             n_left -= n_steps
             n_rounds = int(memory["n_rounds"][0])
@@ -171,7 +171,7 @@ class _Tempering(Program[S]):
         ladder: tuple[float, ...],
         n_rounds: int,
     ) -> Exchanged[S]:
-        """Take steps of all replicas with swaps, by the target's own `exchange` if it has one."""
+        """Take steps of all replicas, with swaps, by the target's `exchange` if it has one."""
         target = self.target
         if self.choice.moves is None and isinstance(target, ProvidesExchange):
             states = [replica.state for replica in replicas]
@@ -197,7 +197,7 @@ class _Tempering(Program[S]):
     def _remembered(
         self, memory: Memory, done: Exchanged[S], n_steps: int, is_sampling: bool
     ) -> Memory:
-        """Return the memory after some steps: the ladder adapted, or swaps counted if sampling."""
+        """Return the memory after some steps: ladder adapted or, in sampling, swaps counted."""
         n_before, n_new = memory["n_rounds"][0], math.ceil(n_steps / STEPS_BETWEEN_SWAPS)
         log_gaps, tried, accepted = (memory[name] for name in ("log_gaps", "tried", "accepted"))
         if is_sampling:
@@ -213,10 +213,10 @@ class _Tempering(Program[S]):
     def _adapted(
         self, log_gaps: tuple[float, ...], rates: list[float], n_adapted: float
     ) -> tuple[float, ...]:
-        """Widen the gaps whose neighbors would swap too often, and narrow the others.
+        """Widen the gaps between neighbors that would swap too often, and narrow the others.
 
-        The rates of all pairs are used, also of those whose turn it is not. Where the ladder would
-        get hotter than it may be, all gaps narrow by one factor, so that rates come to be even.
+        The rates of all pairs are used, also of those that do not swap in a round. If the ladder
+        would become too hot, all gaps shrink by one factor, so that rates become equal.
         """
         gain = (n_adapted + 1.0) ** -ADAPTATION_DECAY
         low, high = LOG_GAP_BOUNDS
@@ -244,7 +244,7 @@ def _swapped(
     n_rounds: int,
     swaps: NDArray[np.float64],
 ) -> tuple[ChainState[S], ...]:
-    """Try every second pair of neighbors, and add to `swaps`, as in `Exchanged`, (3, K - 1)."""
+    """Try every second pair of neighbors, and add to `swaps` (3, K - 1), as in `Exchanged`."""
     for pair, (cold, hot) in enumerate(pairwise(ladder)):
         gain = replicas[pair + 1].log_density - replicas[pair].log_density
         probability = math.exp(min(0.0, (cold - hot) * gain))
@@ -258,7 +258,7 @@ def _swapped(
 
 
 def _total(parts: Sequence[StepCounts[S]]) -> StepCounts[S]:
-    """Return the sum of successive counts of the cold replica; the last part's state is kept."""
+    """Return the sum of successive counts of the cold replica, with the last part's state."""
     last = parts[-1]
     return last._replace(
         proposed={name: sum(part.proposed[name] for part in parts) for name in last.proposed},

@@ -1,11 +1,11 @@
 """The contract between a search problem and the engines that explore it.
 
-A *target* gives the log density of a state; a *move* proposes another state and the ratio that
-makes the step reversible. Nothing more is asked. States are opaque to the engines, which never
+A *target* gives the log density of a state; a *move* proposes another state with the ratio that
+makes the step reversible. Nothing more is required. States are opaque to the engines, which never
 change them: a move returns a new state.
 
-A target may offer more through the small `Provides...` protocols below; the engines look for each
-of them separately, so a target has exactly the hooks it needs.
+A target may have more methods, by the small `Provides...` protocols below. The engines check each
+protocol separately, so a target has only the hooks that it needs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,12 +22,12 @@ Vector = npt.NDArray[np.float64]  # (d,)
 
 
 class Proposal(NamedTuple, Generic[S]):
-    """A state that a move suggests.
+    """A state proposed by a move.
 
     Attributes
     ----------
     state : S
-        The proposed state; never looked at when the proposal is invalid.
+        The proposed state; not used if the proposal is invalid.
     log_q_ratio : float < inf, nats
         log q(current | proposed) - log q(proposed | current), the Hastings term; 0 for a
         symmetric move, -inf for an invalid proposal, which is counted and rejected.
@@ -38,7 +38,7 @@ class Proposal(NamedTuple, Generic[S]):
 
 
 class ChainState(NamedTuple, Generic[S]):
-    """What the next step needs: where a chain is.
+    """The current state of a chain.
 
     Attributes
     ----------
@@ -52,15 +52,15 @@ class ChainState(NamedTuple, Generic[S]):
 
 
 class StepInfo(NamedTuple, Generic[S]):
-    """What one step did: what diagnostics need and the next step does not.
+    """The result of one step for diagnostics; the next step does not need it.
 
     Attributes
     ----------
     proposed : S
         The proposed state, whether or not it was accepted.
     log_density : float, nats
-        The target's log density of `proposed`, at inverse temperature 1; -inf when the proposal
-        was invalid, in which case the target was not asked.
+        The target's log density of `proposed`, at inverse temperature 1; -inf, without a call of
+        the target, if the proposal was invalid.
     log_q_ratio : float, nats
         The proposal's Hastings term.
     accepted : bool
@@ -74,18 +74,19 @@ class StepInfo(NamedTuple, Generic[S]):
 
 
 class StepCounts(NamedTuple, Generic[S]):
-    """What a block of steps did.
+    """The counts of a block of steps.
 
     Attributes
     ----------
     proposed : Mapping[str, int]
-        How often each move was tried, invalid proposals included; the same names in every block.
+        Number of times each move was tried, including invalid proposals; the same names in every
+        block.
     accepted : Mapping[str, int]
-        How often each move was accepted; the names of `proposed`.
+        Number of times each move was accepted; the names are those of `proposed`.
     log_density : float, nats
-        Log density, at inverse temperature 1, of the state returned with these counts.
+        Log density, at inverse temperature 1, of the final state of the block.
     best_state : S
-        The first of the most probable states visited in the block, its start included.
+        The most probable state visited in the block, including its start; the first among ties.
     best_log_density : float, nats
         Log density of `best_state`, at inverse temperature 1.
     """
@@ -98,17 +99,17 @@ class StepCounts(NamedTuple, Generic[S]):
 
 
 class Exchanged(NamedTuple, Generic[S]):
-    """What steps of several replicas did that exchanged temperatures; coldest first."""
+    """The result of steps of several replicas with exchanges; coldest first."""
 
-    states: tuple[S, ...]  # where the replica at each temperature is
+    states: tuple[S, ...]  # state of the replica at each temperature
     log_densities: tuple[float, ...]  # nats, at inverse temperature 1
-    # moves of the coldest replica, and the best state that any replica visited
+    # moves of the coldest replica, and the best state visited by any replica
     counts: StepCounts[S]
-    # of each pair of neighbors, the probabilities of a swap summed over all rounds of swaps, those
-    # included in which it was not this pair's turn
+    # for each pair of neighbors, the sum of the swap probabilities over all rounds of swaps,
+    # including rounds in which this pair did not try to swap
     probabilities: tuple[float, ...]
-    tried: tuple[float, ...]  # how often each pair tried to swap
-    accepted: tuple[float, ...]  # how often each pair did
+    tried: tuple[float, ...]  # number of tried swaps of each pair
+    accepted: tuple[float, ...]  # number of accepted swaps of each pair
 
 
 class Target(Protocol[S_contra]):
@@ -123,12 +124,12 @@ class Move(Protocol[S]):
     """A way to propose another state."""
 
     def propose(self, rng: np.random.Generator, state: S, /) -> Proposal[S]:
-        """Return a proposal drawn with `rng`; `state` is left as it is."""
+        """Return a proposal drawn with `rng`; `state` is not changed."""
         ...
 
 
 class FiniteMove(Move[S], Protocol[S]):
-    """A move whose proposals can be listed, as exact tests of a chain need them."""
+    """A move whose proposals can be listed, for exact tests of a chain."""
 
     def proposals(self, state: S, /) -> Sequence[tuple[Proposal[S], float]]:
         """Return every proposal with its probability; the probabilities sum to one.
@@ -140,19 +141,19 @@ class FiniteMove(Move[S], Protocol[S]):
 
 @runtime_checkable
 class ProvidesMoves(Protocol[S]):
-    """A target that knows its moves, so that an engine need not be given any."""
+    """A target that has its own moves, so that none need be given to an engine."""
 
     def moves(self) -> Mapping[str, Move[S]]:
-        """Return the moves by the name under which their acceptance is reported."""
+        """Return the moves by their names in reports."""
         ...
 
 
 @runtime_checkable
 class ProvidesMoveWeights(Protocol):
-    """A target that says how often each of its moves is tried; without it, all equally often.
+    """A target with selection probabilities of its moves; without it, they are equal.
 
-    A move's ratio accounts for its reverse being selected with the same weight, so a move and
-    its reverse need equal weights.
+    A move's ratio assumes that its reverse is selected with the same weight, so a move and its
+    reverse need equal weights.
     """
 
     def move_weights(self) -> Mapping[str, float]:
@@ -162,16 +163,16 @@ class ProvidesMoveWeights(Protocol):
 
 @runtime_checkable
 class ProvidesInitialState(Protocol[S_co]):
-    """A target that can start a chain, so that an engine need not be given initial states."""
+    """A target that can start a chain, so that no initial states need be given to an engine."""
 
     def initial_state(self, rng: np.random.Generator, /) -> S_co:
-        """Return a state of finite log density."""
+        """Return a state with a finite log density."""
         ...
 
 
 @runtime_checkable
 class ProvidesDescription(Protocol[S_contra]):
-    """A target that names scalars worth following."""
+    """A target that describes its states by scalars."""
 
     def describe(self, state: S_contra, /) -> Mapping[str, float]:
         """Return the scalars traced for each draw; the same names for every state."""
@@ -182,27 +183,27 @@ class ProvidesDescription(Protocol[S_contra]):
 class ProvidesAdvance(Protocol[S]):
     """A target with its own, usually compiled, block of steps.
 
-    It is used in place of the moves, which a target then need not have, unless an engine is given
-    moves explicitly; `move_weights` then tells their names. Chains run in threads, so it must not
-    change the target and should release the GIL.
+    It is used instead of moves, unless moves are given to an engine explicitly. The target then
+    needs no moves; `move_weights` has the names. Chains run in threads, so it must not change the
+    target and should release the GIL.
     """
 
     def advance(
         self, rng: np.random.Generator, state: S, n_steps: int, inverse_temperature: float, /
     ) -> tuple[S, StepCounts[S]]:
-        """Take `n_steps` >= 1 steps whose target is exp(inverse_temperature * log_density).
+        """Take `n_steps` >= 1 steps with the target exp(inverse_temperature * log_density).
 
-        Below 1 another will do, if it is between the density and one that chains move in freely.
+        Below 1, it may be another density between the target and one in which chains move freely.
         """
         ...
 
 
 @runtime_checkable
 class ProvidesExchange(Protocol[S]):
-    """A target with its own, usually compiled, steps of a replica exchange; else as `advance`.
+    """A target with its own, usually compiled, replica exchange; see also `ProvidesAdvance`.
 
-    It may choose what a temperature does, such as to raise only the likelihood to a power, as long
-    as inverse temperature 1 is the density itself.
+    It may define its own densities at each temperature, such as a power of the likelihood only, if
+    inverse temperature 1 is the density itself.
     """
 
     def exchange(
@@ -217,15 +218,15 @@ class ProvidesExchange(Protocol[S]):
     ) -> Exchanged[S]:
         """Take `n_steps` >= 1 steps of each replica, and swap neighbors after every `between`.
 
-        Of the rounds of swaps, those of an even number, `n_rounds` before the first one, try the
-        pairs of an even number, and the others the others.
+        Rounds of swaps with an even number try the pairs with an even number; odd rounds try the
+        odd pairs. `n_rounds` is the number of the first round.
         """
         ...
 
 
 @runtime_checkable
 class ProvidesGradient(Protocol):
-    """A target over vectors that knows its slope, for `samplers.langevin`.
+    """A target over vectors with a gradient, for `samplers.langevin`.
 
     Its states are arrays of shape (d,), float64, d >= 1. Chains run in threads, so it must not
     change the target and should release the GIL.
@@ -234,8 +235,8 @@ class ProvidesGradient(Protocol):
     def log_density_and_gradient(self, state: Vector, /) -> tuple[float, Vector]:
         """Return `log_density(state)` and its derivatives by each component of the state.
 
-        The gradient has shape (d,), float64, and is finite wherever the density is; it is not
-        looked at where that is -inf. The engine copies it.
+        The gradient has shape (d,), float64, and is finite wherever the density is; it is not used
+        where that is -inf. The engine copies it.
         """
         ...
 
@@ -244,22 +245,22 @@ class ProvidesGradient(Protocol):
 class ProvidesStateCodec(Protocol[S]):
     """A target that can write its states to checkpoints.
 
-    Without it, states made of None, bool, int, float, str, list, tuple, dict, frozenset, NumPy
-    arrays and NumPy scalars are written exactly, and others are refused.
+    Without it, only states made of None, bool, int, float, str, list, tuple, dict, frozenset, NumPy
+    arrays and NumPy scalars can be written, exactly; others are refused.
     """
 
     def encode_state(self, state: S, /) -> object:
-        """Return `state` as an object that the json module writes."""
+        """Return `state` as JSON-ready data."""
         ...
 
     def decode_state(self, encoded: object, /) -> S:
-        """Return the state of which `encoded` was read back from JSON; raise if there is none."""
+        """Return the state with this encoding, read from JSON; raise if there is none."""
         ...
 
 
 @runtime_checkable
 class ProvidesFingerprint(Protocol):
-    """A target with a fingerprint, so that no checkpoint is resumed on other data."""
+    """A target with a fingerprint, so that a checkpoint is not resumed on other data."""
 
     def fingerprint(self) -> str:
         """Return a string that identifies the target and its data, the same in every process."""
