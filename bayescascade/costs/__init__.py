@@ -1,1 +1,1 @@
-"""What features cost: items and groups, limits, buying features one by one, and cost curves."""
+"""Costs of features: items and groups, limits, step by step acquisition, and cost curves."""

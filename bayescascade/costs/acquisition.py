@@ -1,11 +1,11 @@
-"""Acquiring the features of one row step by step, only those that its paths need.
+"""Step by step acquisition of the features of one row, only of those that its paths need.
 
-What votes, such as each tree of a forest, walks as far as the known values allow, and then waits
-for a feature. Acquired next is the feature with the most waiting per marginal cost: what it costs
-now that some groups and features are paid. So free ones come first; the first column does of
-equals. The order changes what is known when, never what is acquired in the end: a feature that is
-waited for is on its path. How a row walks is its family's: see `Walk`. A walk may also choose each
-feature by what is known (`ChoosingWalk`); then the order does change what is acquired.
+Each voter, such as a tree of a forest, goes as far as the known values allow, and then waits for a
+feature. The next feature is the one with the most waiting voters per marginal cost: its cost after
+the groups and features that are already paid. So free features come first; the first column among
+ties. The order never changes which features are acquired in the end, because a feature with waiting
+voters is on their path. Each family has its own `Walk`. A walk may also choose each feature by the
+known values (`ChoosingWalk`); then the order does change which features are acquired.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -44,22 +44,22 @@ _ENDS = {
 
 
 class Walk(Protocol):
-    """One row on its way through a model, as far as the values known lead it."""
+    """The path of one row through a model, as far as its known values lead."""
 
     @property
     def waiting(self) -> Mapping[int, int]:
-        """How many of what votes wait for each column that one waits for, in the columns' order."""
+        """Number of voters that wait for each column, if any, in the columns' order."""
 
     @property
     def probabilities(self) -> Floats:
-        """Probability of each class by what is known, (n_classes,) float64."""
+        """Probability of each class given the known values, (n_classes,) float64."""
 
     def learn(self, column: int, value: object) -> None:
-        """Walk on with the value of a column; DataError, and nothing known, if it is none."""
+        """Go on with the value of a column; DataError, and no change, if it is not valid."""
 
 
 class WholeWalk:
-    """A row that waits for all the columns that are needed at once, `cells` (1, n) of a matrix."""
+    """A walk that waits for all needed columns at once; `cells` (1, n) are those of a matrix."""
 
     def __init__(self, needed: Iterable[int], encoder: MatrixEncoder) -> None:
         self._needed, self._encoder = set(needed), encoder
@@ -67,7 +67,7 @@ class WholeWalk:
 
     @property
     def waiting(self) -> dict[int, int]:
-        """The columns that are not known; 1 for each."""
+        """1 for each needed column that is not known."""
         return dict.fromkeys(sorted(self._needed), 1)
 
     def learn(self, column: int, value: object) -> None:
@@ -81,90 +81,91 @@ class ChoosingWalk(Walk, Protocol):
     """A walk that chooses the feature to acquire next, by an estimate of its own accuracy."""
 
     def choose(self, max_cost: float | None) -> int | None:
-        """Return the column to acquire next, None if none that is worth it is within a total."""
+        """Return the column to acquire next, None if no worthwhile one is within `max_cost`."""
 
     @property
     def accuracy(self) -> float:
-        """How probably its answer is right by what is known, as it estimates."""
+        """Estimated probability that its answer is right, given the known values."""
 
     @property
     def promised(self) -> float:
-        """How probably it was estimated to be right, before the last feature was acquired."""
+        """The same probability as it was expected before the last feature was acquired."""
 
     @property
     def reason(self) -> str:
-        """Why nothing more is asked for, in words; empty if something is."""
+        """Why no further feature is needed, in words; otherwise empty."""
 
 
 class Walkable(NamedTuple):
-    """A model that a row can walk through while its features are acquired."""
+    """A model whose features can be acquired step by step for a row."""
 
     columns: Sequence[str | int]  # names of the features, or their indices
     items: CostItems
     classes: NDArray[Any]  # (n_classes,)
-    walk: Callable[[], Walk]  # returns a row of which nothing is known
+    walk: Callable[[], Walk]  # returns the walk of a row without known values
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AcquisitionStep:
-    """One feature acquired, and what is known then."""
+    """One acquired feature, and the state after it."""
 
     feature: str | int  # the column's name, or its index if it has none
-    value: object  # what was fetched
-    cost: float  # paid for the feature, and for its groups if they were not paid yet
-    total_cost: float  # paid so far
-    probabilities: Floats  # (n_classes,), by what is known
-    prediction: Any  # the most probable class so far, the first of equals
-    n_waiting: int  # of what votes, such as trees, that need a further feature
-    promised: float | None = None  # accuracy estimated with the feature, before it was acquired
-    accuracy: float | None = None  # accuracy estimated by what is known; None if nothing does
+    value: object  # the fetched value
+    cost: float  # cost of the feature, and of its groups if not paid before
+    total_cost: float  # total so far
+    probabilities: Floats  # (n_classes,), given the known values
+    prediction: Any  # the most probable class so far, the first among ties
+    n_waiting: int  # number of voters, such as trees, that need a further feature
+    promised: float | None = None  # accuracy expected before the feature was acquired
+    accuracy: float | None = None  # estimated accuracy; None if the model has no estimate
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Acquisition(Printed):
     """The features acquired for one row, in order.
 
-    `status` says why it ended: "complete", nothing more is needed; "max_cost", every feature needed
-    would pass `max_cost`; "interrupted", by Ctrl-C; "failed", a value could not be fetched or read.
+    `status` says why it ended: "complete", no further feature is needed; "max_cost", every needed
+    feature would exceed `max_cost`; "interrupted", by Ctrl-C; "failed", a value could not be
+    fetched or read.
     """
 
     steps: tuple[AcquisitionStep, ...]
     status: str
-    max_cost: float | None  # the most that was allowed to be paid
-    needed: tuple[str | int, ...]  # features that are waited for, in the columns' order
+    max_cost: float | None  # limit of the total cost
+    needed: tuple[str | int, ...]  # features that are still needed, in the columns' order
     start_probabilities: Floats  # (n_classes,), before anything was acquired
-    start_waiting: int  # of what votes that waited then
-    model: Walkable = field(repr=False)  # what the row goes through
-    start_accuracy: float | None = None  # estimated before; None if nothing estimates
-    reason: str = ""  # why it is complete, where that is not that all is known
+    start_waiting: int  # number of waiting voters at the start
+    model: Walkable = field(repr=False)  # the model of the walk
+    start_accuracy: float | None = None  # estimate at the start; None if there is none
+    reason: str = ""  # why it is complete although features are unknown
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing more is needed: the prediction is then that of `predict`."""
+        """Whether no further feature is needed: the prediction is then that of `predict`."""
         return self.status == "complete"
 
     @property
     def total_cost(self) -> float:
-        """What was paid."""
+        """Total cost of the acquired features."""
         return self.steps[-1].total_cost if self.steps else 0.0
 
     @property
     def probabilities(self) -> Floats:
-        """Probability of each class given what was acquired, (n_classes,) float64."""
+        """Probability of each class given the acquired features, (n_classes,) float64."""
         return self.steps[-1].probabilities if self.steps else self.start_probabilities
 
     @property
     def prediction(self) -> Any:
-        """The most probable class given what was acquired, the first of equals."""
+        """The most probable class given the acquired features, the first among ties."""
         return self.model.classes[self.probabilities.argmax()]
 
     @property
     def values(self) -> dict[str | int, object]:
-        """The values acquired, by feature."""
+        """The acquired values, by feature."""
         return {step.feature: step.value for step in self.steps}
 
     def resume(self, fetch: Fetch, max_cost: float | None = None) -> "Acquisition":
-        """Go on where this ended, with `max_cost` for all steps together; pays nothing twice.
+        """Continue after these steps; `max_cost` is for all steps; nothing is paid twice.
 
         Parameters and errors: see `BudgetedClassifier.acquire`.
         """
@@ -173,8 +174,8 @@ class Acquisition(Printed):
     def to_frame(self) -> pd.DataFrame:
         """Return a row per step: feature, value, cost, total_cost, prediction, n_waiting, classes.
 
-        The last columns are the probabilities, named like the classes. Before them come promised
-        and accuracy, where the model estimates its own.
+        The last columns are the probabilities, named after the classes. Before them are promised
+        and accuracy, if the model estimates its accuracy.
         """
         names = ["feature", "value", "cost", "total_cost", "prediction", "n_waiting"]
         if self.start_accuracy is not None:
@@ -187,9 +188,10 @@ class Acquisition(Printed):
     def page(self) -> Page:
         """Return the steps as a table.
 
-        Each line has the feature, its value, what was paid for it and so far, how many trees need
-        more, and the most probable class with its probability. A model that estimates how probably
-        it is right has that in place of trees: as the feature promised, and as it then was.
+        Each line has the feature, its value, its cost and the total so far, the number of trees
+        that need more features, and the most probable class with its probability. If the model
+        estimates its accuracy, there are the accuracy expected before the step and that after it,
+        instead of trees.
         """
         steps, classes = self.steps, self.model.classes
         heading = Heading(
@@ -222,7 +224,7 @@ class Acquisition(Printed):
 
     @property
     def _estimates(self) -> list[Numbers]:
-        """How much is left to do: trees that wait, or the accuracy that is estimated."""
+        """The number of waiting trees, or the estimated accuracy, after each step."""
         if self.start_accuracy is None:
             waiting = (step.n_waiting for step in self.steps)
             return [Numbers("waiting", [str(n) for n in (self.start_waiting, *waiting)])]
@@ -250,7 +252,7 @@ class AcquisitionError(BayesCascadeError):
 def acquire(
     model: Walkable, fetch: Fetch, max_cost: float | None, steps: tuple[AcquisitionStep, ...] = ()
 ) -> Acquisition:
-    """Acquire what a model still needs after some steps; see `BudgetedClassifier.acquire`."""
+    """Acquire the features needed after some steps; see `BudgetedClassifier.acquire`."""
     if not callable(fetch):
         raise ParameterError(f"fetch must be a function of a feature's name, got {fetch!r}")
     if max_cost is not None:
@@ -305,7 +307,7 @@ def acquire(
 
 
 class _Bill:
-    """What is paid for a row."""
+    """The items paid for a row."""
 
     def __init__(self, items: CostItems) -> None:
         self._items = items
@@ -313,11 +315,11 @@ class _Bill:
 
     @property
     def total(self) -> float:
-        """What is paid, to the last digit as for a whole row."""
+        """The total cost, identical to that of a whole row to the last digit."""
         return float(self._items.total(self._paid)[0])
 
     def next_column(self, waiting: Mapping[int, int], max_cost: float | None) -> int | None:
-        """Return the column to acquire next, None if all would pass `max_cost`."""
+        """Return the column to acquire next, or None if all would exceed `max_cost`."""
         best, best_ratio = None, -1.0
         for column, n_waiting in waiting.items():
             cost, paid = self._with(column)
@@ -335,7 +337,7 @@ class _Bill:
         return cost
 
     def _with(self, column: int) -> tuple[float, Flags]:
-        """Return what a column costs now, and what is paid with it."""
+        """Return the marginal cost of a column, and the paid items including its own."""
         incurred, paid = self._items.of_column(column), self._paid.copy()
         cost = float(self._items.costs[incurred[~paid[0, incurred]]].sum())
         paid[0, incurred] = True
@@ -356,7 +358,7 @@ def _value_text(value: object) -> str:
 
 
 def _cut(text: str, width: int) -> str:
-    """Return a text of at most `width` columns, the end of a longer one replaced by dots."""
+    """Return a text of at most `width` columns; the end of a longer text is replaced by dots."""
     return text if longest([text]) <= width else set_cell_size(text, width - 2) + ".."
 
 

@@ -1,12 +1,12 @@
-"""Whether what a budget buys is better than buying nothing, on rows that it was not learned from.
+"""Whether a classifier within a budget is better than buying nothing, on held-out rows.
 
-It is better if it errs less by more than the standard error of the difference: what costs more and
-errs less by no more than chance is not worth its cost (Breiman and others, 1984, section 3.4). With
-any difference in place of that, forests of hepatitis (117 rows) were bought that erred in 25.8 % of
-test rows, where buying nothing errs in 21.1 %.
+It is better if its error rate is lower by more than the standard error of the difference: a smaller
+difference may be chance and is not worth the cost (Breiman and others, 1984, section 3.4). When any
+difference was enough, forests for hepatitis (117 rows) were bought that erred in 25.8 % of test
+rows, where buying nothing errs in 21.1 %.
 
-Of few rows, those left aside for validation are too few to tell. Cross-validation then judges each
-row by what was learned from the other folds. The folds of a table are always the same.
+If there are few rows, a validation part is too small to decide. Then cross-validation is used: each
+row is classified by a model of the other folds. The folds of a table are always the same.
 """
 
 import math
@@ -29,34 +29,34 @@ N_FOLDS = 5
 FEW_ROWS = 1000
 """Rows below which classifiers are chosen by cross-validation.
 
-Test errors in percent of pruned forests, chosen by it and by a third of the rows (5 seeds): of
-117 rows of hepatitis, within 3, 6 and 12, 22.1 ± 1.1, 21.1 ± 0.0 and 21.1 ± 0.0 against 20.0 ±
-1.1, 24.2 ± 2.1 and 21.6 ± 0.5; of 576 of pima, within 2 and 10, 34.9 ± 0.0 and 34.7 ± 0.2 against
-34.9 ± 0.0 and 35.5 ± 0.6; of about 1,125 of the liver clinic, within 10, 13.5 ± 0.3 against 13.7
-± 0.7, which is alike, for nine times the work.
+Test errors in percent of pruned forests, chosen by cross-validation and by a third of the rows (5
+seeds): for 117 rows of hepatitis, within 3, 6 and 12, 22.1 ± 1.1, 21.1 ± 0.0 and 21.1 ± 0.0 against
+20.0 ± 1.1, 24.2 ± 2.1 and 21.6 ± 0.5; for 576 rows of pima, within 2 and 10, 34.9 ± 0.0 and 34.7 ±
+0.2 against 34.9 ± 0.0 and 35.5 ± 0.6; for about 1,125 rows of the liver clinic, within 10, 13.5 ±
+0.3 against 13.7 ± 0.7: no difference, at nine times the work.
 """
 CROSSED = f"rows in {N_FOLDS}-fold cross-validation"
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What decided between a classifier and buying nothing."""
+    """The choice between a classifier and buying nothing."""
 
-    rows: str  # which, such as "validation rows" or "rows in 5-fold cross-validation"
+    rows: str  # such as "validation rows" or "rows in 5-fold cross-validation"
     n_rows: int
-    error: float  # share of them that the classifier gets wrong
-    error_of_nothing: float  # the same of predicting the commonest class
-    standard_error: float  # of the difference of both; infinite for a single row
-    commonest: str  # class
+    error: float  # error rate of the classifier on these rows
+    error_of_nothing: float  # error rate of the most common class
+    standard_error: float  # of the difference between both; infinite for a single row
+    commonest: str  # the most common class
 
     @classmethod
     def of(cls, rows: str, wrong: Flags, nothing: Flags, training: TrainingRows) -> Self:
-        """Return the choice by rows that are taken wrong, (n_rows,) bool each."""
+        """Return the choice by the wrongly classified rows, (n_rows,) bool each."""
         return cls.between(rows, wrong, nothing, training.classes.tolist()[training.commonest])
 
     @classmethod
     def between(cls, rows: str, wrong: Flags, nothing: Flags, commonest: Level) -> Self:
-        """Return the same, given the commonest class."""
+        """Return the same, given the most common class."""
         gains = nothing.astype(np.float64) - wrong
         n_rows = gains.size
         error = float(gains.std(ddof=1) / math.sqrt(n_rows)) if n_rows > 1 else math.inf
@@ -65,12 +65,12 @@ class Choice:
 
     @property
     def is_better(self) -> bool:
-        """Whether the classifier errs less than the commonest class by more than chance."""
+        """Whether the error rate is lower than without features by more than a standard error."""
         return self.error_of_nothing - self.error > self.standard_error
 
     @property
     def text(self) -> str:
-        """What decided, and both errors."""
+        """Both error rates, their difference, and the rows, in words."""
         error, nothing, margin = (
             f"{100 * one:.1f}" for one in (self.error, self.error_of_nothing, self.standard_error)
         )
@@ -81,13 +81,13 @@ class Choice:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain JSON types, an infinite standard error as None."""
+        """Return the choice as plain JSON types, an infinite standard error as None."""
         is_finite = math.isfinite(self.standard_error)
         return {**asdict(self), "standard_error": self.standard_error if is_finite else None}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Self:
-        """Return what `to_dict` wrote; ModelFileError or ParameterError if it is something else."""
+        """Return the choice of `to_dict`; ModelFileError or ParameterError if invalid."""
         rows, commonest = record["rows"], record["commonest"]
         if not isinstance(rows, str) or not isinstance(commonest, str):
             raise ModelFileError("a saved choice must name its rows and the commonest class")
@@ -103,7 +103,7 @@ class Choice:
 
 @contextmanager
 def uncompared() -> Iterator[None]:
-    """Let fits of this thread buy in any case: the caller compares them with buying nothing."""
+    """Make fits of this thread buy in any case, because the caller does the comparison."""
     token = _is_compared.set(False)
     try:
         yield
@@ -112,17 +112,17 @@ def uncompared() -> Iterator[None]:
 
 
 def is_compared() -> bool:
-    """Return whether fits of this thread compare what they found with buying nothing."""
+    """Return whether fits of this thread compare their result with buying nothing."""
     return _is_compared.get()
 
 
 def is_few(training: TrainingRows) -> bool:
-    """Return whether cross-validation chooses: of few rows, without any to validate by."""
+    """Return whether to choose by cross-validation: few rows, and no labeled validation rows."""
     return training.validation_labels is None and len(training.rows) < FEW_ROWS
 
 
 def fold_of_rows(labels: Integers) -> Integers:
-    """Return the fold of each row, (n_rows,) int64, of each class alike and always the same."""
+    """Return the fold of each row, (n_rows,) int64, stratified by class and always the same."""
     return split_by_class(labels, [1.0 / N_FOLDS] * N_FOLDS, np.random.default_rng(0))
 
 

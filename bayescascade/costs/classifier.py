@@ -1,8 +1,8 @@
-"""What every classifier within a budget does: costs, shares, acquisition, page and file.
+"""The base of classifiers within a budget: costs, shares, acquisition, page and file.
 
-A subclass has a `fit` that learns the columns by `_set_columns` and ends with `_measure`. What
-features cost is a parameter of every constructor: clones, pipelines and grid searches take it
-along, and no metadata needs to be routed.
+The `fit` of a subclass sets the columns by `_set_columns` and ends with `_measure`. The costs are a
+parameter of every constructor: clones, pipelines and grid searches then keep them without metadata
+routing.
 """
 
 from abc import abstractmethod
@@ -48,7 +48,7 @@ from bayescascade.report.page import Page
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_TOLERANCE = 1e-9  # between the stored cost and what the shares give
+_TOLERANCE = 1e-9  # between the stored cost and that by the shares
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -88,7 +88,7 @@ class BudgetedClassifier(MatrixClassifier):
     few_rows_text: ClassVar[str] = f"{N_FOLDS}-fold cross-validation"
     """How settings are chosen if there are few rows and no validation rows."""
 
-    _not_saved: ClassVar[tuple[str, ...]] = (*NOT_SAVED, "costs")  # which are a field of their own
+    _not_saved: ClassVar[tuple[str, ...]] = (*NOT_SAVED, "costs")  # in a separate field
 
     costs: Costs = BudgetedParameters.costs.default
     budget: float | None = BudgetedParameters.budget.default
@@ -103,7 +103,7 @@ class BudgetedClassifier(MatrixClassifier):
     stopped_after_: float | None = field(init=False, default=None)
     choice_: Choice | None = field(init=False, default=None)
 
-    # the largest budget, and what fits for others found that does not depend on the budget
+    # the largest budget, and results of fits for other budgets that do not depend on the budget
     _shared: tuple[float, dict[Any, Any]] | None = field(init=False, default=None)
 
     # -- hooks -------------------------------------------------------------------------------------
@@ -114,30 +114,30 @@ class BudgetedClassifier(MatrixClassifier):
 
     @abstractmethod
     def _walk(self, encoder: MatrixEncoder) -> Callable[[], Walk]:
-        """Return what makes a row of which nothing is known, whose cells `encoder` reads."""
+        """Return a function that starts the walk of a row, whose cells `encoder` reads."""
 
     @property
     @abstractmethod
     def _reads_nothing(self) -> bool:
-        """Whether all rows get the same answer."""
+        """Whether no features are read, so that all rows get the same answer."""
 
     @abstractmethod
     def _cut_down(self) -> None:
-        """Become what reads nothing."""
+        """Change the model to one that reads nothing."""
 
     # -- for the `fit` of subclasses ---------------------------------------------------------------
 
     @property
     def _matrix_items(self) -> CostItems:
-        """What the columns of the matrix cost."""
+        """Costs of the columns of the matrix."""
         return self.items_.of_features(self._encoder.source)
 
     def _measure(self, validation_rows: Matrix, watch: Watch | None = None) -> None:
-        """Measure what it costs on rows of a matrix; `watch` says if its limit ended the fit."""
+        """Measure the cost on rows of a matrix; `watch` says whether its limit ended the fit."""
         self._measure_used(self._features_read(validation_rows), watch)
 
     def _measure_used(self, used: Flags, watch: Watch | None = None) -> None:
-        """Measure what it costs by the features that rows acquire, (n_rows, n_features)."""
+        """Measure the cost by the features that rows acquire, (n_rows, n_features)."""
         self.stopped_after_ = watch.seconds if watch is not None and watch.is_up else None
         self.choice_ = None
         paid = self.items_.paid(used)
@@ -145,13 +145,13 @@ class BudgetedClassifier(MatrixClassifier):
         self.feature_shares_, self.item_shares_ = used.mean(axis=0), paid.mean(axis=0)
 
     def _settle(self, choice: Choice | None) -> None:
-        """Stay what was fitted, or buy nothing if that is no worse on the rows that choose."""
+        """Keep the fitted model, or buy nothing if the model is not better by the choice."""
         self.choice_ = choice
         if choice is not None and is_compared() and not choice.is_better:
             self._buy_nothing()
 
     def _buy_nothing(self) -> None:
-        """Become what reads nothing and costs nothing."""
+        """Change the model to one that reads nothing and costs nothing."""
         self._cut_down()
         self.validation_cost_ = 0.0
         self.feature_shares_ = np.zeros_like(self.feature_shares_)
@@ -164,7 +164,7 @@ class BudgetedClassifier(MatrixClassifier):
     def _read_labeled(
         self, given: GivenRows, validation: GivenRows | None, encoder: MatrixEncoder | None = None
     ) -> TrainingRows:
-        """Learn the columns, or take an encoder's, what they cost and classes; return the rows."""
+        """Set the columns, by an encoder if given, costs and classes; return the rows."""
         encoder = encoder or MatrixEncoder.learn(given, self._policy())
         self._set_columns(encoder, FeatureCosts.of(self.costs, encoder.columns))
         training = TrainingRows.read(self._reader, given, validation, owner=type(self).__name__)
@@ -180,7 +180,7 @@ class BudgetedClassifier(MatrixClassifier):
         ----------
         budgets : sequence of float >= 0
         X, y, X_val, y_val
-            As `fit` takes them.
+            As in `fit`.
 
         Raises
         ------
@@ -210,7 +210,7 @@ class BudgetedClassifier(MatrixClassifier):
         return self.items_.total(self.items_.paid(self._features_read(rows)))
 
     def _acquired_words(self, rows: Matrix) -> list[str]:
-        """Return the features that each row of the matrix acquires, in words."""
+        """Return in words the features that each row of the matrix acquires."""
         used = self._features_read(rows).tolist()
         return [", ".join(compress(self.feature_texts, row)) for row in used]
 
@@ -263,7 +263,7 @@ class BudgetedClassifier(MatrixClassifier):
             be read. The error holds the steps so far, from which one can resume.
         """
         check_is_fitted(self)
-        strict = self._encoder.treating("error")  # what is typed wrong can be typed again
+        strict = self._encoder.treating("error")  # typing errors can be corrected
         model = Walkable(self._encoder.columns, self.items_, self.classes_, self._walk(strict))
         return acquire(model, fetch, max_cost)
 
@@ -271,7 +271,7 @@ class BudgetedClassifier(MatrixClassifier):
 
     @property
     def certificate_texts(self) -> list[str]:
-        """The lines of the print that say how good the result is proved to be."""
+        """Lines of the print about the proved quality of the result."""
         if self.stopped_after_ is None:
             return []
         return [f"stopped at the time limit of {self.stopped_after_:g} s"]
@@ -282,17 +282,17 @@ class BudgetedClassifier(MatrixClassifier):
         return nothing_text(self)
 
     def _first_features(self) -> tuple[str, Integers]:
-        """Return the features that may be read first, and what the cheapest is called."""
+        """Return the name for the cheapest first feature, and the features that may be first."""
         return "cheapest feature", np.arange(self.items_.n_columns)
 
     def _how_made(self) -> Page:
         return cost_page(self, self._row_facts())
 
     def _page(self) -> Page:
-        """Return the features by what is spent on them.
+        """Return the features, ordered by mean cost per row.
 
         ``rows`` is the share of the validation rows that acquire a feature or pay for a group,
-        ``spent`` what that costs a row on average.
+        ``spent`` the mean cost of this per row.
         """
         return acquired_page(self)
 
@@ -300,7 +300,7 @@ class BudgetedClassifier(MatrixClassifier):
         return [*super()._facts(), *self._size_facts(), *cost_facts(self)]
 
     def _size_facts(self) -> list[str]:
-        """Return how large what was learned is, in words."""
+        """Return the size of the model in words."""
         return []
 
     def _how_to_read(self) -> Sequence[tuple[str, str]]:
@@ -373,7 +373,7 @@ class BudgetedClassifier(MatrixClassifier):
 
 
 def budgeted_from_record(record: Mapping[str, Any]) -> BudgetedClassifier:
-    """Return the classifier that another one's record has; ModelFileError if it is none."""
+    """Return the classifier in the record of another one; ModelFileError if there is none."""
     found = model_class(record.get("model"))
     if found is None or not issubclass(found, BudgetedClassifier):
         raise ModelFileError("a saved model must have a classifier that pays for features")

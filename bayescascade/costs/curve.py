@@ -1,8 +1,8 @@
-"""What classifiers cost and how often they err on rows that nothing was learned or chosen from.
+"""Costs and error rates of classifiers on test rows, not used for learning or choices.
 
-A model is a point; models of one family, such as those of a path of prunings, make a curve. Beside
-them stands what costs nothing: the commonest class for every row. Test rows only measure: whoever
-picks a model by this curve has to measure it again on other rows.
+A model is a point; models of one family, such as a path of prunings, are a curve. For comparison,
+there is the point that costs nothing: the most common class for every row. Test rows only measure:
+after choosing a model by this curve, measure it again on other rows.
 """
 
 import math
@@ -27,9 +27,9 @@ from bayescascade.report.printed import Printed
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-CURVE_SIZE = (6.4, 4.2)  # of a picture, inches
+CURVE_SIZE = (6.4, 4.2)  # size of a picture, inches
 NOTHING = "nothing"
-"""The label of what buys nothing."""
+"""The label of the point that buys nothing."""
 
 _MARKERS = "o^sDvP*X"
 
@@ -39,15 +39,14 @@ class CurvePoint:
     """A classifier on test rows."""
 
     label: str  # its family; points of one label are drawn as one line
-    # cost, cost_error: mean cost of a row, and the standard error of that
+    # cost, cost_error: mean cost of a row and its standard error
     cost: float
     cost_error: float
-    # error, error_error: share of rows that are classified wrongly, in [0, 1], and the standard
-    # error of that
+    # error, error_error: share of wrongly classified rows, in [0, 1], and its standard error
     error: float
     error_error: float
-    n_features: float  # features acquired per row on average; NaN if the classifier does not tell
-    # n_trees, n_splits: of its forest; None if it has none
+    n_features: float  # mean number of features acquired per row; NaN if unknown
+    # n_trees, n_splits: size of its forest; None if it has no forest
     n_trees: int | None
     n_splits: int | None
 
@@ -155,10 +154,10 @@ class CostAccuracyCurve(Printed):
     def table(
         self, labels: Sequence[str], header: str, more: Mapping[str, Sequence[str]] | None = None
     ) -> PrintedTable:
-        """Return the table of the points, each with a label, and the heading of the labels.
+        """Return the table of the points, given a label for each and the heading of the labels.
 
         The line for buying nothing is the first. A column is left out if it is empty for all
-        models. `more` has additional columns, a text for each point, which replace those about the
+        models. `more` has other columns, a text for each point, that replace those about the
         models.
         """
         points = self._all
@@ -179,7 +178,7 @@ class CostAccuracyCurve(Printed):
 
     @staticmethod
     def _sizes(points: Sequence[CurvePoint]) -> dict[str, list[str]]:
-        """Return how large what was learned is, in columns."""
+        """Return the columns for the size of the models."""
         return {
             "features": [
                 "" if math.isnan(p.n_features) else f"{p.n_features:,.1f}" for p in points
@@ -190,7 +189,7 @@ class CostAccuracyCurve(Printed):
 
 
 def cost_accuracy_curve(
-    models: Any,  # a classifier, what iterates to classifiers, or a sequence or mapping of both
+    models: Any,  # a classifier, an iterable of classifiers, or a sequence or mapping of both
     X_test: Any,
     y_test: ArrayLike,
     labels: Sequence[str] | None = None,
@@ -291,7 +290,7 @@ def _measured(label: str, model: Any, X_test: Any, truth: NDArray[Any]) -> Curve
     predicted = np.asarray(model.predict(X_test))
     if len(predicted) != len(truth):
         raise DataError(f"y_test must have a label per row, {len(predicted)}, got {len(truth)}")
-    if not np.isin(truth, model.classes_).any():  # text against numbers, say
+    if not np.isin(truth, model.classes_).any():  # such as text instead of numbers
         raise DataError(
             "y_test must have classes of the classifiers, got "
             f"{truth.tolist()[0]!r} in row 1, not one of "
@@ -308,7 +307,7 @@ def _measured(label: str, model: Any, X_test: Any, truth: NDArray[Any]) -> Curve
 
 
 def _mean(values: Floats) -> tuple[float, float]:
-    """Return a mean and its standard error, NaN of a single value."""
+    """Return a mean and its standard error, which is NaN for a single value."""
     if values.size < 2:
         return float(values.mean()), math.nan
     return float(values.mean()), float(values.std(ddof=1) / math.sqrt(values.size))

@@ -1,9 +1,9 @@
-"""What features cost, alone and in groups, when a row is classified.
+"""Costs of features and of groups of features, when a row is classified.
 
-A feature is paid for the first time that it is acquired for a row, and free from then on. A group
-is what several features share, such as drawing blood: whichever of its members is acquired first
-pays for the group, then it is paid for all of them. So Turney's discounts are a group of 2.10 and
-the members' remainders, and a descriptor of many dimensions is a group whose members are free.
+A feature is paid for at its first acquisition for a row, and is free after that. A group is a cost
+that several features share, such as drawing blood: the first acquired member pays for the group,
+which is then paid for all members. So Turney's discounts are a group of 2.10 and the members'
+remaining costs, and a descriptor with many dimensions is a group whose members are free.
 """
 
 import csv
@@ -28,7 +28,7 @@ from bayescascade.report.printed import Printed
 
 _MOST_LISTED = 10
 
-_HEADER = ["name", "cost", "group"]  # of files
+_HEADER = ["name", "cost", "group"]  # columns of files
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -185,7 +185,7 @@ class FeatureCosts(Printed):
             members = [member for group in self.groups.values() for member in group]
             own = [key for key in self.costs if key not in self.groups]
             known = [*asked, *members, *own]
-            # an index is also found as text, not the other way round
+            # an index is also found as text, but text not as an index
             in_order = sorted(known, key=lambda key: not isinstance(key, str))
             columns = list({str(key): key for key in in_order}.values())
         names = {str(column): place for place, column in enumerate(columns)}
@@ -249,7 +249,7 @@ class FeatureCosts(Printed):
             if cells["cost"]:
                 try:
                     cost = check_real("cost", float(cells["cost"]), minimum=0.0)
-                except ValueError:  # of float or, as a ParameterError, of its range
+                except ValueError:  # from float or, as a ParameterError, from the range
                     rule = f"cost must be a finite number >= 0, got {cells['cost']!r}"
                     raise DataError(f"{where}: {rule}") from None
                 if costs.setdefault(name, cost) != cost:
@@ -296,7 +296,7 @@ class FeatureCosts(Printed):
         return cls(costs, groups=record["groups"], default=record["default"])
 
     def __repr__(self) -> str:
-        # short, since scikit-learn prints it wherever it names an estimator
+        # short, because scikit-learn prints it with every estimator
         counts = f"{len(self.costs)} costs, {len(self.groups)} groups"
         return f"<FeatureCosts: {counts}, default {self.default:.12g}>"
 
@@ -324,7 +324,7 @@ class FeatureCosts(Printed):
 Costs: TypeAlias = (
     FeatureCosts | Mapping[str | int, float] | pd.Series | Sequence[float] | Floats | None
 )
-"""What estimators take as `costs`."""
+"""The type of the parameter `costs` of estimators."""
 
 
 def _key(name: str, key: object) -> str | int:
@@ -349,14 +349,14 @@ def _members(group: object, members: object) -> tuple[str | int, ...]:
 
 
 def _listed(columns: Sequence[str | int]) -> str:
-    """Return columns as a message names them."""
+    """Return columns as text for a message."""
     shown = ", ".join(repr(column) for column in columns[:_MOST_LISTED])
     more = f" and {len(columns) - _MOST_LISTED} more" if len(columns) > _MOST_LISTED else ""
     return f"the columns {shown}{more}"
 
 
 def _meant(column: object, columns: Sequence[str | int]) -> str:
-    """Return a column that is none of them, and what may have been meant."""
+    """Return text about an unknown column, with similar names."""
     return f"{column!r}{near_names(str(column), [str(each) for each in columns])}"
 
 

@@ -1,20 +1,20 @@
-"""What columns cost: the things to pay for, each once for a row.
+"""Costs of columns by items, each of which is paid once for a row.
 
 Of coefficients B of the columns,
 
     Omega(B) = sum_a c_a ``|B_a|``,
 
-c_a the cost of item a, B_a the coefficients of the columns that incur it, and the norm Euclidean:
-the convex stand-in for what the features used cost (Kusner, "Learning in the Real World", 2016,
-equation 2.5, whose l1 norm it is where each feature has one column and there are no groups).
-Features of a group are in two norms, one inside the other; so a group is left out as a whole, or
-single features of it. What costs nothing is in none.
+with c_a the cost of item a, B_a the coefficients of the columns that incur it, and the Euclidean
+norm. This is a convex relaxation of the cost of the used features (Kusner, "Learning in the Real
+World", 2016, equation 2.5; it is the l1 norm there if each feature has one column and there are no
+groups). Features of a group are in two norms, one inside the other; so a whole group can be left
+out, or single features of it. Free features are in no norm.
 
-`split` is the proximal operator. Its dual gives each item a pull on its columns, of norm at most
-t c_a, and leaves V less the pulls of V. Where any two items share no columns or all of one, a
-single pass from the smaller to the larger is exact (Jenatton and others, "Proximal Methods for
-Hierarchical Sparse Coding", 2011, section 3); where a feature is in groups that overlap, passes go
-on until nothing changes.
+`split` is the proximal operator. By its dual, each item has a pull on its columns, of norm at most
+t c_a, and the result is V minus the pulls. If any two items are disjoint or nested, a single pass
+from smaller to larger items is exact (Jenatton and others, "Proximal Methods for Hierarchical
+Sparse Coding", 2011, section 3); if a feature is in overlapping groups, passes are repeated until
+nothing changes.
 """
 
 from collections.abc import Sequence
@@ -27,26 +27,26 @@ from numpy.typing import NDArray
 from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.costs.kernels.descending import Layout, shrink_all
 
-_FLAT = 1e-12  # curvature below which a step is no longer
+_FLAT = 1e-12  # least curvature for the length of a step
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CostItems:
-    """What columns cost: things to pay for, features or groups, each once for a row.
+    """Costs of columns by items: features or groups, each of which is paid once for a row.
 
     Features come first, in the order of the columns, and groups last. Column ``j`` incurs
     ``items[starts[j]:starts[j + 1]]``.
     """
 
-    names: tuple[str, ...]  # of features and groups; "x3" for a column that has an index only
-    costs: Floats  # (n_items,) > 0: what is free is no item
+    names: tuple[str, ...]  # features and groups; "x3" for a column with an index only
+    costs: Floats  # (n_items,) > 0: a free feature is no item
     starts: Integers  # (n_columns + 1,)
     items: Integers  # (n_incurred,)
     n_groups: int = 0
 
     @property
     def n_items(self) -> int:
-        """Number of things that may be paid for."""
+        """Number of items."""
         return len(self.names)
 
     @property
@@ -56,7 +56,7 @@ class CostItems:
 
     @property
     def texts(self) -> list[str]:
-        """What the items are called in text: their names, or "blood (group)"."""
+        """The items in words: their names, or "blood (group)"."""
         first_group = self.n_items - self.n_groups
         groups = [f"{name} (group)" for name in self.names[first_group:]]
         return [*self.names[:first_group], *groups]
@@ -66,14 +66,14 @@ class CostItems:
         return self.items[self.starts[column] : self.starts[column + 1]]
 
     def of_features(self, source: Sequence[int] | NDArray[np.integer]) -> "CostItems":
-        """Return the same items for other columns, each made of the one in `source`."""
+        """Return the same items for other columns, each derived from the one in `source`."""
         chosen = [self.of_column(int(column)) for column in source]
         return CostItems(self.names, self.costs, *_flattened(chosen), self.n_groups)
 
     def paid(self, used: Flags) -> Flags:
         """Return the items that each row pays for, (n_rows, n_items) bool.
 
-        used (n_rows, n_columns) bool: the columns acquired.
+        used (n_rows, n_columns) bool: the acquired columns.
         """
         paid = np.zeros((used.shape[0], self.n_items), np.bool_)
         for column in range(self.n_columns):
@@ -82,13 +82,13 @@ class CostItems:
         return paid
 
     def total(self, paid: Flags) -> Floats:
-        """Return what each row pays, (n_rows,) float64, given the items of `paid`."""
+        """Return the total cost of each row, (n_rows,) float64, given the result of `paid`."""
         total: Floats = np.where(paid, self.costs, 0.0).sum(axis=1)
         return total
 
 
 def items_of(incurred: list[list[tuple[str, float]]]) -> CostItems:
-    """Return the items of columns, given what each incurs, its own cost first."""
+    """Return the items of columns, given the named costs of each column, its own cost first."""
     own = [pairs[0] for pairs in incurred]
     shared = list(dict.fromkeys(pair for pairs in incurred for pair in pairs[1:]))
     n_groups = sum(cost > 0 for _, cost in shared)
@@ -102,7 +102,7 @@ def items_of(incurred: list[list[tuple[str, float]]]) -> CostItems:
 def _flattened(
     rows: Sequence[Sequence[int] | Integers],
 ) -> tuple[Integers, Integers]:
-    """Return where each of some lists starts, and the lists one after the other."""
+    """Return the starts of some lists in their concatenation, and the concatenation."""
     starts = np.cumsum([0, *map(len, rows)], dtype=np.int64)
     return starts, np.array([number for row in rows for number in row], np.int64)
 
@@ -111,7 +111,7 @@ def _flattened(
 class CostNorms:
     """Norms over p columns, by the items that they incur.
 
-    costs (m,); layout: which columns incur each item, and the blocks that they are in.
+    costs (m,); layout: the columns that incur each item, and their blocks.
     """
 
     n_columns: int
@@ -120,7 +120,7 @@ class CostNorms:
 
     @classmethod
     def of(cls, items: CostItems, feature: Integers, n_free: int = 0) -> Self:
-        """Return the norms of columns (p,), each of a feature, and of some more that are free."""
+        """Return the norms of columns (p,), given the feature of each, and free columns."""
         members: list[list[int]] = [[] for _ in range(items.n_items)]
         for column, of in enumerate(feature.tolist()):
             for item in items.of_column(of):
@@ -130,11 +130,11 @@ class CostNorms:
 
     @classmethod
     def _of(cls, n_columns: int, costs: Floats, members: Sequence[Integers]) -> Self:
-        """Return the norms of items that have (n_members,) columns each, perhaps none."""
+        """Return the norms of items with (n_members,) columns each, possibly none."""
         by_size = [a for a in np.argsort([m.size for m in members], kind="stable")]
         by_size = [a for a in by_size if members[a].size]
         is_nested = True
-        outermost = np.full(n_columns, -1)  # of the items so far, for each column
+        outermost = np.full(n_columns, -1)  # item of each column so far
         of_column = np.arange(n_columns)
         for a in by_size:
             member = members[a]
@@ -163,7 +163,7 @@ class CostNorms:
         return cls(n_columns, costs[[by_size[place] for place in order]], layout)
 
     def among(self, columns: Integers) -> Self:
-        """Return the norms of some of the columns, the others being 0."""
+        """Return the norms of some of the columns if the others are 0."""
         place = np.full(self.n_columns, -1)
         place[columns] = np.arange(columns.size)
         layout = self.layout
@@ -172,7 +172,7 @@ class CostNorms:
 
     @property
     def is_free(self) -> Flags:
-        """Which columns are in no norm, (p,)."""
+        """Whether each column is in no norm, (p,)."""
         free = np.ones(self.n_columns, np.bool_)
         free[self.layout.incurring] = False
         return free
@@ -182,18 +182,18 @@ class CostNorms:
         return float(self.costs @ self._norms(coefficients[self.layout.incurring]))
 
     def split(self, values: Floats, amount: float) -> tuple[Floats, Floats]:
-        """Return the B (p, c) of least ``|B - V|^2 / 2 + t Omega(B)``, and the pulls, by item."""
+        """Return the minimum B (p, c) of ``|B - V|^2 / 2 + t Omega(B)``, and the pulls by item."""
         left = np.array(values, np.float64)
         pulls = np.zeros((self.layout.incurring.size, left.shape[1]))
         shrink_all(left, pulls, self.layout._replace(limits=amount * self.costs))
         return left, pulls
 
     def least_amount(self, values: Floats, amount: float) -> float:
-        """Return a t for which the proximal operator of V is 0, the least if `amount` is that.
+        """Return a t for which the proximal operator of V is 0; the smallest t if `amount` is it.
 
-        The pulls at `amount`, with what is left given to any item of its column, have sum V; that
-        the largest of their norms over the costs is such a t, these pulls themselves prove. What is
-        in no norm is not looked at.
+        The pulls at `amount`, plus the rest of each column given to one of its items, have the sum
+        V. They prove that the largest of their norms divided by the costs is such a t. Columns in
+        no norm are not used.
         """
         left, pulls = self.split(values, amount)
         owned, first = np.unique(self.layout.incurring, return_index=True)
@@ -201,9 +201,9 @@ class CostNorms:
         return float((self._norms(pulls) / self.costs).max(initial=0.0))
 
     def steps(self, curvature: Floats, penalty: float) -> Layout:
-        """Return the layout with a block's longest steps and the items' limits.
+        """Return the layout with the longest step of each block and the items' limits.
 
-        curvature (b, s, s): of all numbers of p columns and c outputs, s = p c, or of each output.
+        curvature (b, s, s): of all p columns and c outputs, s = p c, or of each output.
         """
         layout = self.layout
         n_outputs = curvature.shape[0] * curvature.shape[1] // self.n_columns

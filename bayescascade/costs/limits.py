@@ -1,4 +1,4 @@
-"""What is within a budget, and what to say where nothing is."""
+"""Budgets: whether a cost is within one, and the error if none is."""
 
 from collections.abc import Iterable
 from math import ceil, log10
@@ -30,12 +30,12 @@ def is_within(cost: float, budget: float) -> bool:
 
 
 def too_low(budget: float, least: float, what: str) -> BudgetError:
-    """Return the error that a budget is below the least feasible one.
+    """Return the error for a budget below the smallest feasible one.
 
-    `what` is what costs that much, as in "the mean cost of the cheapest first tree".
+    `what` names that cost, such as "the mean cost of the cheapest first tree".
     """
     scale = 10.0 ** (5 - max(ceil(log10(least)), -300))
-    shown = f"{ceil(least * scale) / scale:.10g}"  # six digits or so, not below it
+    shown = f"{ceil(least * scale) / scale:.10g}"  # about six digits, rounded up
     return BudgetError(f"budget must be >= {shown}, {what}, got {budget:g}", least)
 
 

@@ -1,4 +1,4 @@
-"""What a user sees of a classifier within a budget: page, sentences of reports, bars of costs."""
+"""Texts about a classifier within a budget: page, sentences of reports, bars of costs."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -24,7 +24,7 @@ HOW_TO_READ = (
     ("rows", "the share of the rows that need it"),
     ("spent", "the mean cost per row"),
 )
-"""Terms of the page, or nothing, and what they mean."""
+"""Terms of the page and their meaning."""
 
 CANNOT_TELL = (
     "A feature that is never acquired may still be informative: other features may say the same "
@@ -33,7 +33,7 @@ CANNOT_TELL = (
     "are too extreme.",
     *OF_ROWS,
 )
-"""What a budgeted classifier is not to be asked."""
+"""Limits of the conclusions from a budgeted classifier."""
 
 
 Costly: TypeAlias = Any
@@ -41,7 +41,7 @@ Costly: TypeAlias = Any
 
 
 def cost_page(model: Costly, rows: Sequence[str]) -> Page:
-    """Return how many rows it is from, what it costs, and what is known of how good it is."""
+    """Return the number of rows, the costs, and the proved quality."""
     spent, everything = cost_texts([model.validation_cost_, float(model.items_.costs.sum())])
     told = [*rows, f"mean cost {spent} a validation row", f"all features cost {everything}"]
     proved: Page = (Pieces(model.certificate_texts),) if model.certificate_texts else ()
@@ -53,7 +53,7 @@ def cost_page(model: Costly, rows: Sequence[str]) -> Page:
 
 
 def acquired_page(model: Costly) -> Page:
-    """Return the features by what is spent on them, and those that no row acquires."""
+    """Return the features, ordered by mean cost per row, and those that no row acquires."""
     page: Page = ()
     paid_for = acquired(model)
     if paid_for:
@@ -73,7 +73,7 @@ def acquired_page(model: Costly) -> Page:
 
 
 def nothing_text(model: Costly) -> str:
-    """Return what is said where nothing is read, and what reading costs; else nothing."""
+    """Return why no feature is read, with the cost of the cheapest; otherwise empty."""
     if not model._reads_nothing:
         return ""
     budget = getattr(model, "budget", None)
@@ -97,19 +97,19 @@ def nothing_text(model: Costly) -> str:
 
 
 def cost_facts(model: Costly) -> list[str]:
-    """Return what a row costs, and what all features do."""
+    """Return the mean cost of a row and the cost of all features, in words."""
     spent, everything = cost_texts([model.validation_cost_, float(model.items_.costs.sum())])
     return [f"mean cost {spent} a row", f"all features cost {everything}"]
 
 
 def plot_costs(model: Costly, ax: "Axes | None") -> "Axes":
-    """Draw what is spent on each feature, and return the axes."""
+    """Draw the mean cost per row of each feature, and return the axes."""
     x_label = "mean cost per validation row   in brackets: cost of the feature"
     return plot_bars(cost_bars(acquired(model)), ax, x_label=x_label)
 
 
 def acquired(model: Costly) -> list[tuple[str, float, float]]:
-    """Return what rows acquire, its own cost and share of rows, by what is spent, most first."""
+    """Return acquired features with cost and share of rows, by decreasing mean cost per row."""
     items = model.items_
     cost_of = dict(zip(items.names, items.costs.tolist(), strict=True))
     entries = [
@@ -123,7 +123,7 @@ def acquired(model: Costly) -> list[tuple[str, float, float]]:
 
 
 def cost_bars(acquired: Iterable[tuple[str, float, float]]) -> list[Bar]:
-    """Return a bar for each name, cost and share of the rows: what is spent on it."""
+    """Return a bar for each name, cost and share of the rows, with the mean cost per row."""
     listed = list(acquired)
     if not listed:
         return [Bar("nothing is acquired", (0.0,))]

@@ -1,11 +1,11 @@
-"""Parameters of classifiers that pay for what they read, declared once."""
+"""Common parameters of classifiers within a budget."""
 
 from bayescascade.base.parameters import Other, Real
 from bayescascade.model.parameters import RunParameters, unknown_choice
 
 
 class BudgetedParameters(RunParameters):
-    """Of all of them."""
+    """Parameters of all classifiers within a budget."""
 
     costs = Other(
         None,

@@ -1,4 +1,4 @@
-"""Models of which `fit` tries several, so that another budget takes no further fit."""
+"""Models whose `fit` tries several candidates, so that another budget needs no further fit."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def tried_in_time(portions: Iterable[Sequence[T]], watch: Watch) -> tuple[list[T], bool]:
-    """Return what comes until time is up, and whether Ctrl-C ended it, once something had come."""
+    """Return the results before the time limit or Ctrl-C, and whether Ctrl-C ended them."""
     tried: list[T] = []
     try:
         with watch.watching():
@@ -25,7 +25,7 @@ def tried_in_time(portions: Iterable[Sequence[T]], watch: Watch) -> tuple[list[T
                 if watch.is_over():
                     break
     except OutOfTime:
-        pass  # what has been tried is kept, or nothing is bought
+        pass  # the results so far are kept; without any, nothing is bought
     except KeyboardInterrupt:
         if not tried:
             raise
@@ -40,18 +40,18 @@ class WithinBudgets(ABC):
 
     budget: float | None
 
-    _trial: Any  # the family's own
+    _trial: Any  # defined by the family
 
     @abstractmethod
     def _try(
         self, budgets: Sequence[float | None], X: Any, y: Any, sample_weight: Any = None,
         X_val: Any = None, y_val: Any = None,
     ) -> Any:  # fmt: skip
-        """Return what is tried for some budgets, given what `fit` takes."""
+        """Return the candidates for some budgets, given the arguments of `fit`."""
 
     @abstractmethod
     def _chosen(self, budget: float | None) -> Self:
-        """Return the best model within a budget, of what `_trial` has; BudgetError if none is."""
+        """Return the best model of `_trial` within a budget; BudgetError if there is none."""
 
     def fit(
         self,

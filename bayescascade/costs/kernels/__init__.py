@@ -1,1 +1,1 @@
-"""What is compiled: descent over blocks of columns that pay for what they share."""
+"""Compiled kernels: block descent over columns that share costs."""

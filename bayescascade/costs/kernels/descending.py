@@ -1,4 +1,4 @@
-"""Block descent: the least of a quadratic function plus norms of what items pay for."""
+"""Block descent: the minimum of a quadratic function plus norms by items."""
 
 from typing import Any, NamedTuple
 
@@ -9,15 +9,15 @@ from bayescascade.base.jit import inner_kernel, kernel
 Array = NDArray[Any]  # the docstrings give dtypes
 
 _MOST_PASSES = 100000
-_SAME = 1e-32  # of squares: a pass that changes less is the last
+_SAME = 1e-32  # squared change below which a pass is the last
 
 
 class Layout(NamedTuple):
-    """Columns (u,) in blocks that share no item; items of a block, the smaller ones first.
+    """Columns (u,) in blocks that share no item, and the items of each block, smaller first.
 
-    starts (n_blocks + 1,), columns (u,): of each block; items (n_blocks + 1,): where its items
-    begin; members (m + 1,), incurring (n,): the columns of each item; limits (m,) float64; lengths
-    (n_blocks,) float64 > 0: the step of each block; nested: 1 if one pass over the items is exact.
+    starts (n_blocks + 1,), columns (u,): columns of each block; items (n_blocks + 1,): start of its
+    items; members (m + 1,), incurring (n,): columns of each item; limits (m,) float64; lengths
+    (n_blocks,) float64 > 0: step of each block; nested: 1 if one pass over the items is exact.
     """
 
     starts: Array
@@ -32,14 +32,14 @@ class Layout(NamedTuple):
 
 @inner_kernel
 def shrink(values, pulls, layout, block, length):
-    """Take from the values of a block what its items pull, by a step of this length."""
+    """Subtract the pulls of a block's items from its values, by a step of this length."""
     first, last = layout.items[block], layout.items[block + 1]
     n_outputs = values.shape[1]
     for place in range(layout.members[first], layout.members[last]):
         for k in range(n_outputs):
             if layout.nested == 1:
                 pulls[place, k] = 0.0
-            else:  # begun where the last ended
+            else:  # starts from the last pulls
                 values[layout.incurring[place], k] -= pulls[place, k]
     for _ in range(1 if layout.nested == 1 else _MOST_PASSES):
         moved = 0.0
@@ -65,7 +65,7 @@ def shrink(values, pulls, layout, block, length):
 
 @kernel
 def shrink_all(values: Array, pulls: Array, layout: Layout) -> None:
-    """Take from values (u, c) what items pull; pulls (n, c) are changed."""
+    """Subtract the pulls of items from values (u, c); pulls (n, c) are changed."""
     for block in range(layout.lengths.size):
         shrink(values, pulls, layout, block, layout.lengths[block])
 
@@ -81,10 +81,10 @@ def descend(
     most_sweeps: int,
     tolerance: float,
 ) -> int:
-    """Descend over blocks until no step gains more than the tolerance; return the sweeps done.
+    """Descend over blocks until no step gains more than the tolerance; return the number of sweeps.
 
-    curvature (1, u c, u c) or, of each output, (c, u, u); slope (u, c), the gradient, and values
-    (u, c) are changed; before (u, c) is work, pulls (n, c), 0 at first, too.
+    curvature (1, u c, u c) or, for each output, (c, u, u); slope (u, c), the gradient, and values
+    (u, c) are changed; before (u, c) is scratch; so is pulls (n, c), initially 0.
     """
     n_columns, n_outputs = values.shape
     is_whole = curvature.shape[0] == 1
