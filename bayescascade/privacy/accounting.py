@@ -1,4 +1,4 @@
-"""What releases cost in privacy, what they cost together, and a budget that they may not exceed.
+"""Privacy costs of releases, their composition, and a budget that they may not exceed.
 
 References
 ----------
@@ -31,9 +31,9 @@ _MOST_WRITTEN = 30.0  # epsilon
 class Cost:
     """The privacy loss of a release, which is (epsilon, delta)-private and rho-concentrated.
 
-    The latter means that, of any order a > 1, the Renyi divergence between its laws on neighbors is
-    at most rho a. A rho of None is epsilon**2 / 2 if delta is 0 (Bun and Steinke, Proposition 1.4),
-    and else unknown.
+    The latter means that for every order a > 1 the Renyi divergence between its distributions on
+    neighbors is at most rho a. If rho is None, it is epsilon**2 / 2 if delta is 0 (Bun and Steinke,
+    Proposition 1.4), and unknown otherwise.
     """
 
     epsilon: float  # >= 0
@@ -50,7 +50,7 @@ class Cost:
 
     @property
     def text(self) -> str:
-        """As in "epsilon 1, delta 1e-06"."""
+        """Such as "epsilon 1, delta 1e-06"."""
         return f"epsilon {self.epsilon:.4g}" + (f", delta {self.delta:.3g}" if self.delta else "")
 
 
@@ -212,11 +212,11 @@ class PrivacyLedger(Printed):
 
     @property
     def _delta(self) -> float:
-        """What the sum of deltas may be."""
+        """Limit of the sum of deltas."""
         return self._budget.delta / (1.0 if self._rule == "basic" else 2.0)
 
     def _counts(self, cost: Cost) -> bool:
-        """Return whether a delta is added to others, rather than had for a rho."""
+        """Return whether the delta of a release adds to the sum of deltas."""
         return self._rule == "basic" or cost.rho is None
 
     def _total(self, entries: Sequence[Entry]) -> Cost:
@@ -235,7 +235,7 @@ class PrivacyLedger(Printed):
 
 
 class LostLedger:
-    """What a pickled model has in place of its ledger, so that it and its clones spend nothing."""
+    """The ledger of a model after pickling, so that it and its clones cannot spend anything."""
 
     def spend(self, cost: Cost, what: str) -> NoReturn:
         """Raise PrivacyError."""
@@ -250,10 +250,11 @@ class LostLedger:
 
 
 def concentrated_epsilon(rho: float, delta: float) -> float:
-    """Return an epsilon for which all that is rho-concentrated is (epsilon, delta)-private.
+    """Return an epsilon such that every rho-concentrated mechanism is (epsilon, delta)-private.
 
-    The least over orders a > 1 of rho a + (log(1 / delta) + (a - 1) log(1 - 1 / a) - log(a)) / (a -
-    1) (Canonne, Kamath and Steinke, Section 2.3), each of which is one. rho >= 0; delta in (0, 1).
+    It is the minimum over orders a > 1 of rho a + (log(1 / delta) + (a - 1) log(1 - 1 / a) -
+    log(a)) / (a - 1), each of which is such an epsilon (Canonne, Kamath and Steinke, Section 2.3).
+    rho >= 0; delta in (0, 1).
     """
     if rho == 0.0:
         return 0.0
@@ -283,18 +284,18 @@ def _rho_within(epsilon: float, delta: float) -> float:
 
 
 def _rho(cost: Cost) -> float:
-    """Return what a release is concentrated to, but for its delta if it has no rho."""
+    """Return the rho of a release; without one, that of its epsilon, apart from its delta."""
     return cost.epsilon * cost.epsilon / 2.0 if cost.rho is None else cost.rho
 
 
 def times_text(epsilon: float) -> str:
-    """Return e**epsilon, for epsilon >= 1e-9, as text that never says less than is true.
+    """Return e**epsilon, for epsilon >= 1e-9, as text, rounded up.
 
-    It has three digits, of the excess over 1 where that is less than e; above 30 it is like "e^31".
+    It has three digits, of the excess over 1 if epsilon < 1; for epsilon > 30 it is like "e^31".
     """
     if epsilon > _MOST_WRITTEN:
         return f"e^{epsilon:g}"
-    least = 1.0 if epsilon < 1.0 else 0.0  # of which digits tell nothing
+    least = 1.0 if epsilon < 1.0 else 0.0  # not counted as a digit
     told = math.expm1(epsilon) + (1.0 - least)
     decimals = 2 - math.floor(math.log10(told))
     rounded = least + math.ceil(told * 10.0**decimals) / 10.0**decimals

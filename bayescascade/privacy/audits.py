@@ -1,4 +1,4 @@
-"""Audits: what a mechanism's outputs on two neighbors prove about its epsilon.
+"""Audits: lower bounds on a mechanism's epsilon from its outputs on two neighbors.
 
 An (epsilon, delta)-private mechanism has P(M(x) in E) <= exp(epsilon) P(M(x') in E) + delta for all
 events E. So an event that is much more frequent on one of two neighbors refutes small epsilons
@@ -30,8 +30,8 @@ class Audit(Printed):
     epsilon_lower: float
     confidence: float
     delta: float
-    event: str  # what was more frequent on one neighbor than on the other
-    frequencies: tuple[float, float]  # of the event; the higher one first
+    event: str  # the event that was more frequent on one neighbor
+    frequencies: tuple[float, float]  # of the event, the higher one first
     n_samples: int  # runs on each neighbor, half of them to choose the event
 
     def page(self) -> Page:
@@ -112,10 +112,10 @@ def audit_privacy(
 
 
 class _Event(NamedTuple):
-    """That a number of an output compares so with a value, or that an output is a value."""
+    """An event: a number of an output is at least or at most a value, or an output is a value."""
 
     kind: str  # ">=" or "<=", or "="
-    place: int  # of the number
+    place: int  # index of the number
     value: Any
 
     def has(self, output: Hashable) -> bool:
@@ -138,7 +138,7 @@ _Family: TypeAlias = tuple[str, int, Sequence[Any], Integers]
 
 
 def _families(*samples: Sequence[Hashable]) -> Iterator[_Family]:
-    """Yield kind, place, values, and how often each event was in either sample: (2, n_values)."""
+    """Yield kind, place, values, and the count of each event in each sample, (2, n_values)."""
     told = [Counter(outputs) for outputs in samples]
     values: list[Any] = list(told[0] | told[1])
     yield "=", 0, values, np.array([[counts[value] for value in values] for counts in told])
@@ -155,16 +155,16 @@ def _families(*samples: Sequence[Hashable]) -> Iterator[_Family]:
 
 
 def _numbers(output: Hashable) -> list[float]:
-    """Return the numbers of an output; what is no number counts as NaN."""
+    """Return the numbers of an output; any other part counts as NaN."""
     parts = output if isinstance(output, tuple) else (output,)
     return [float(part) if isinstance(part, Real) else math.nan for part in parts]
 
 
 def _bounds(counts: Integers, n: int, level: float, delta: float) -> Floats:
-    """Return log((p - delta) / q) for each event, of (2, n_events) counts in n draws each.
+    """Return log((p - delta) / q) for each event, by (2, n_events) counts in n draws each.
 
-    p is a lower bound of Clopper and Pearson, q an upper one, each wrong with probability `level`
-    at most; -inf where p is not above delta.
+    p is a Clopper-Pearson lower bound and q an upper bound, each wrong with probability at most
+    `level`; -inf where p is not above delta.
     """
     more, less = counts
     low = np.where(more == 0, 0.0, beta.ppf(level, np.maximum(more, 1), n - more + 1))

@@ -1,20 +1,22 @@
 """Private releases: Laplace, Gaussian and exponential mechanism, and propose-test-release.
 
-Each adds noise on a grid, and raises a ParameterError if a parameter is out of its range or a value
-is not finite, before any noise is drawn. Sensitivities and distances are what the caller has
-proved; how long a release took, and what is logged beside it, is the caller's, too.
+Each adds noise on a grid. Each raises a ParameterError, before any noise is drawn, if a parameter
+is out of its range or a value is not finite. The caller must prove the sensitivities and distances,
+and is responsible for the time of a release and for logs.
 
-**The grid.** Values are rounded to multiples of a step, a power of two by public numbers alone:
-sensitivity, epsilon, delta, how many values. Noise is whole steps, so a release is a multiple of
-the step whatever it was of. Nothing about floating point is assumed: a value x is computed as c
-with abs(c - x) <= error, clipped to 2**60 steps either way (which moves no two values apart),
-divided by the step (exact), and rounded to r with abs(r - c) <= 1/2 step. For neighbors,
+**The grid.** Values are rounded to multiples of a step, a power of two that depends only on public
+numbers: sensitivity, epsilon, delta, number of values. Noise is a whole number of steps, so every
+release is a multiple of the step, for any data. No properties of floating point are assumed: a
+value x is computed as c with abs(c - x) <= error, clipped to 2**60 steps in both directions (which
+increases no distance), divided by the step (exact), and rounded to r with abs(r - c) <= 1/2 step.
+For neighbors,
 
     abs(r - r') <= abs(x - x') + 2 error + 1,        in steps,
 
-so k values of L1 sensitivity S move by at most S + k (2 error + 1), and by the triangle inequality
-of the other norm, those of L2 sensitivity S by at most S + sqrt(k) (2 error + 1). The noise is for
-that. The step is at most 2**-20 noise scales and 2**-10 S / k (or S / sqrt(k)), whichever is less.
+so k values of L1 sensitivity S move by at most S + k (2 error + 1), and, by the triangle inequality
+of the L2 norm, values of L2 sensitivity S by at most S + sqrt(k) (2 error + 1). The noise is scaled
+to these distances. The step is at most 2**-20 noise scales and 2**-10 S / k (or S / sqrt(k)),
+whichever is less.
 
 References
 ----------
@@ -40,12 +42,12 @@ from bayescascade.privacy.accounting import Cost
 from bayescascade.privacy.noise import NoiseSource
 
 MOST_STEPS = 2**60
-"""Of a value."""
+"""The largest size of a value, in steps."""
 UP = 1.0 + 2.0**-40
-"""A factor that makes up for what is rounded in a few operations."""
+"""A factor that exceeds the rounding of a few operations."""
 
-_FINE, _FINE_TO_ROUNDING = 2.0**20, 2.0**10  # steps of a noise scale; of S for each rounding
-_MOST_FINE, _MOST_NOISE = 2.0**44, 2.0**46  # steps of a noise scale, for the room of int64
+_FINE, _FINE_TO_ROUNDING = 2.0**20, 2.0**10  # steps per noise scale, and per S for each rounding
+_MOST_FINE, _MOST_NOISE = 2.0**44, 2.0**46  # steps per noise scale, for the range of int64
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +76,10 @@ class Grid:
 
 
 def grid_for(sensitivity: float, error: float, roundings: float, scales: float) -> Grid:
-    """Return the grid for values of a sensitivity, if integers have room for the noise.
+    """Return the grid for values of a sensitivity; ParameterError if noise would exceed integers.
 
-    sensitivity from 1e-100 to 1e100; error >= 0: by how much each value may be wrong; roundings >=
-    1: the norm of a vector of ones, one for each value; scales > 0: the noise's scale for a
+    sensitivity from 1e-100 to 1e100; error >= 0: the maximum error of each value; roundings >= 1:
+    the norm of a vector of ones, one for each value; scales > 0: the scale of the noise for a
     sensitivity of 1.
     """
     sensitivity = check_real("sensitivity", sensitivity, minimum=1e-100, maximum=1e100)
@@ -95,32 +97,32 @@ def grid_for(sensitivity: float, error: float, roundings: float, scales: float) 
 
 
 def at_least(number: Fraction) -> float:
-    """Return the least float that is not below a number."""
+    """Return the smallest float that is at least a number."""
     nearest = float(number)
     return nearest if Fraction(nearest) >= number else math.nextafter(nearest, math.inf)
 
 
 TEST_SHARE = 0.5
-"""Of epsilon, that a test of stability has."""
+"""Share of epsilon for a test of stability."""
 
 _BLUR = 3.0  # tau in the proof of `gaussian`
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisyValues:
-    """What was released, and nothing else: no true value, no distance, no noise."""
+    """The released values, and nothing else: no true value, no distance, no noise."""
 
     values: Floats  # (k,)
-    scale: float  # of each value's noise, in its units: Laplace's b, Gauss's sigma, 0 for none
+    scale: float  # of the noise, in the values' units: Laplace b, Gauss sigma, 0 without
     cost: Cost
     is_private: bool  # the noise was private, not simulated
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What was chosen by its private score."""
+    """A choice by private scores."""
 
-    index: int  # place of what was chosen
+    index: int  # index of the choice
     cost: Cost
     is_private: bool  # the noise was private, not simulated
 
@@ -135,8 +137,8 @@ def laplace(
     D) <= exp(epsilon).
 
     values (k,) float, clipped at 2**60 steps of the grid, which is beyond 2**14 noise scales;
-    sensitivity > 0: the most that neighbors' values differ by together, sum_i abs(x_i - x'_i);
-    epsilon from 1e-9 to 1e6; error >= 0: the floating-point error that each value may have.
+    sensitivity > 0: the maximum difference between neighbors' values, sum_i abs(x_i - x'_i);
+    epsilon from 1e-9 to 1e6; error >= 0: the maximum floating-point error of each value.
     """
     numbers, epsilon = _numbers("values", values), _check_epsilon(epsilon)
     grid = grid_for(sensitivity, error, numbers.size, 1.0 / epsilon)
@@ -162,19 +164,20 @@ def gaussian(
         Phi(D/(2 sigma) - epsilon sigma/D) - exp(epsilon) Phi(-D/(2 sigma) - epsilon sigma/D)
             <= delta.
 
-    The noise is discrete, of scale s with s**2 = sigma**2 + tau**2, tau = 3 steps. Proof: let Y be
+    The noise is discrete, with scale s, s**2 = sigma**2 + tau**2, tau = 3 steps. Proof: let Y be
     the values r with continuous noise, and W whole numbers drawn given Y with P(w) proportional to
-    g(w - Y), g(t) = exp(-t**2 / (2 tau**2)): as private as Y. By Poisson's summation, sum_w
+    g(w - Y), g(t) = exp(-t**2 / (2 tau**2)). W is as private as Y. By Poisson's summation, sum_w
     g(w - y) is within 1 +- eta of tau sqrt(2 pi), eta = 2 sum_{m >= 1} exp(-2 pi**2 tau**2 m**2) <
     1e-76, so in each coordinate P(W = w) is the normal density of variance s**2 at w - r, up to a
-    factor 1 +- eta; and so, for s > tau, is the discrete Gaussian. For all k, the probabilities of
-    W and of what is released differ by at most exp(+-3 k eta), and what that changes, epsilon by
-    6 k eta and delta by a factor exp(3 k eta), is less than what is rounded up, for k < 1e30.
-    rho = D**2 / (2 s**2): divergences of coordinates add, and that of order a between the discrete
-    Gaussian and itself d_i away is at most a d_i**2 / (2 s**2) (Canonne, Kamath and Steinke).
+    factor 1 +- eta; and so, for s > tau, is the discrete Gaussian. For all k coordinates, the
+    probabilities of W and of the release differ by a factor of at most exp(+-3 k eta). This changes
+    epsilon by 6 k eta and delta by a factor exp(3 k eta), which is less than the rounding up, for k
+    < 1e30. rho = D**2 / (2 s**2): divergences of coordinates add, and the divergence of order a
+    between the discrete Gaussian and its shift by d_i is at most a d_i**2 / (2 s**2) (Canonne,
+    Kamath and Steinke).
 
-    sensitivity > 0: the most that neighbors' values differ by together, sqrt(sum_i (x_i -
-    x'_i)**2); delta in (0, 1); values, epsilon and error as in `laplace`.
+    sensitivity > 0: the maximum difference between neighbors' values, sqrt(sum_i (x_i - x'_i)**2);
+    delta in (0, 1); values, epsilon and error as in `laplace`.
     """
     numbers, epsilon = _numbers("values", values), _check_epsilon(epsilon)
     delta = check_probability("delta", delta, strict=True)
@@ -189,14 +192,14 @@ def gaussian(
 def exponential(
     scores: ArrayLike, sensitivity: float, epsilon: float, noise: NoiseSource, *, error: float = 0.0
 ) -> Choice:
-    """Choose a place by its score: (epsilon, 0)-private, and epsilon**2 / 8-concentrated.
+    """Choose an index by its score: (epsilon, 0)-private, and epsilon**2 / 8-concentrated.
 
     P(i) is proportional to exp(epsilon score_i / (2 sensitivity)), the exponential mechanism.
     Proof: on the grid, a score moves by at most D steps between neighbors; with scale 2 D / epsilon
-    the weight of i changes by a factor of at most exp(epsilon / 2), and so does the sum of all.
-    The privacy loss has a range of epsilon, hence rho (Cesar and Rogers).
+    the weight of i changes by a factor of at most exp(epsilon / 2), and so does the sum of the
+    weights. The range of the privacy loss is epsilon, which gives rho (Cesar and Rogers).
 
-    scores (n,) float; sensitivity > 0: the most that any one score differs by between neighbors;
+    scores (n,) float; sensitivity > 0: the maximum difference of one score between neighbors;
     epsilon and error as in `laplace`.
     """
     numbers, epsilon = _numbers("scores", scores), _check_epsilon(epsilon)
@@ -217,30 +220,30 @@ def propose_test_release(
     *,
     error: float = 0.0,
 ) -> NoisyValues | None:
-    """Release values with noise for a proposed sensitivity, if the data are stable enough, or None.
+    """Release values with noise for a proposed sensitivity, or None if the data are not stable.
 
-    Tested is whether `distance` with Laplace noise of scale 1 / epsilon_1 reaches
-    `stability_threshold`; then the values are released as by `laplace` with epsilon_2, each half of
-    epsilon. Both together are (epsilon, delta)-private, which is spent whether or not something is
-    released (Dwork and Roth, Section 7.3).
+    The test is whether `distance` plus Laplace noise of scale 1 / epsilon_1 reaches
+    `stability_threshold`; if so, the values are released as by `laplace` with epsilon_2. Each is
+    half of epsilon. Both together are (epsilon, delta)-private; this is spent whether or not
+    something is released (Dwork and Roth, Section 7.3).
 
     Proof, for neighbors x and x'. If the distance of one of them is not 0, the values differ by at
-    most `proposed` in L1. The test is epsilon_1-private, for the distances differ by at most 1, and
-    what follows is epsilon_2-private. If both distances are 0, the tests have the same law and pass
-    with probability at most delta, so that P(M(x) in E) <= P(M(x) fails, in E) + delta = P(M(x')
-    fails, in E) + delta.
+    most `proposed` in L1. The test is epsilon_1-private, because the distances differ by at most 1,
+    and the release is epsilon_2-private. If both distances are 0, the tests have the same
+    distribution and pass with probability at most delta, so P(M(x) in E) <= P(M(x) fails, in E) +
+    delta = P(M(x') fails, in E) + delta.
 
-    distance >= 0: at most the number of rows to substitute until there are neighbors whose values
-    differ by more than `proposed` in L1, one of them the data then: 0 if there are such now. It
-    must itself change by at most 1 between neighbors. proposed > 0 is a public number; delta in (0,
-    1); values, epsilon and error as in `laplace`.
+    distance >= 0: at most the number of substitutions of rows after which the data have a neighbor
+    whose values differ by more than `proposed` in L1; 0 if they have one now. It must change by at
+    most 1 between neighbors. proposed > 0 is a public number; delta in (0, 1); values, epsilon and
+    error as in `laplace`.
     """
     distance, epsilon = check_integer("distance", distance, 0), _check_epsilon(epsilon)
     delta = check_probability("delta", delta, strict=True)
     proposed = check_real("proposed", proposed, above=0.0)
     for_test = _check_epsilon(epsilon * TEST_SHARE)
     rest = math.nextafter(epsilon - for_test, 0.0)
-    # drawn before the test, lest time or an error tells how that ended
+    # drawn before the test, so that neither time nor an error reveals its result
     release = laplace(values, proposed, rest, noise, error=error)
     drawn = noise.laplace(at_least(1 / Fraction(for_test)), 1).item()
     is_stable = min(distance, MOST_STEPS) + drawn >= stability_threshold(for_test, delta)
@@ -250,10 +253,10 @@ def propose_test_release(
 def stability_threshold(epsilon: float, delta: float) -> int:
     """Return the smallest integer T >= 1 with P(noise >= T) <= delta.
 
-    Discrete Laplace noise of scale 1 / epsilon, epsilon > 0 of the test alone, reaches T with
-    probability q**T / (1 + q), q = exp(-epsilon), so T is log(1 / (delta (1 + q))) / epsilon,
-    rounded up. (Kusner's thesis prints 1 + log(1 / delta), which for epsilon < 1 is passed far too
-    often.)
+    Discrete Laplace noise of scale 1 / epsilon, with epsilon > 0 that of the test alone, reaches T
+    with probability q**T / (1 + q), q = exp(-epsilon). So T is log(1 / (delta (1 + q))) / epsilon,
+    rounded up. (Kusner's thesis has 1 + log(1 / delta), which is passed much too often for epsilon
+    < 1.)
     """
     needed = -(math.log(delta) + math.log1p(math.exp(-epsilon))) / epsilon
     return max(1, math.ceil(needed * (1.0 + 1e-12)))
@@ -261,7 +264,7 @@ def stability_threshold(epsilon: float, delta: float) -> int:
 
 @lru_cache
 def _deviation(epsilon: float, delta: float) -> float:
-    """Return the least sigma / D that Balle and Wang's condition allows, rounded up."""
+    """Return the smallest sigma / D allowed by Balle and Wang's condition, rounded up."""
     low, high = -30.0, 60.0  # logarithms to base 2
     for _ in range(64):
         middle = 0.5 * (low + high)
@@ -273,7 +276,7 @@ def _deviation(epsilon: float, delta: float) -> float:
 
 
 def _delta_of(ratio: float, epsilon: float) -> float:
-    """Return delta at sigma / D = ratio, and above it as much as rounding may have taken away."""
+    """Return delta at sigma / D = ratio, plus a bound on its rounding error."""
     shift, tilt = 0.5 / ratio, epsilon * ratio
     above, below = float(log_ndtr(shift - tilt)), float(log_ndtr(-shift - tilt))
     slack = 1e-14 * (1.0 + epsilon - above - below)
@@ -285,7 +288,7 @@ def _check_epsilon(epsilon: float) -> float:
 
 
 def _numbers(name: str, values: ArrayLike) -> Floats:
-    """Return numbers as a (k,) array; no message tells what they are."""
+    """Return numbers as a (k,) array; error messages do not show finite values."""
     try:
         numbers = np.atleast_1d(np.asarray(values, np.float64))
     except (TypeError, ValueError):

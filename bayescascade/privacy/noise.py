@@ -1,9 +1,9 @@
 """Source of the noise: OpenDP's exact samplers, or NumPy's for tests and studies of utility.
 
-All noise is whole numbers, drawn from discrete distributions: continuous noise in floating point
-tells what it was added to by its last bits (Mironov, 2012). OpenDP samples by exact arithmetic from
-the operating system's randomness; nothing seeds it. The simulated source has the same laws, up to
-rounding, and can be seeded: whoever knows the seed subtracts the noise.
+All noise is whole numbers, drawn from discrete distributions: with continuous floating-point noise,
+the last bits reveal the value without noise (Mironov, 2012). OpenDP samples by exact arithmetic
+from the operating system's randomness, without a seed. The simulated source has the same
+distributions, up to rounding, and can be seeded: with the seed, anyone can subtract the noise.
 """
 
 from functools import cache
@@ -18,11 +18,11 @@ from bayescascade.base.validation import check_choice
 
 
 class NoiseSource(Protocol):
-    """Draws whole numbers; scales are positive numbers, at most 2**46 for the room of int64."""
+    """Draws of whole numbers; scales are positive, at most 2**46 for the range of int64."""
 
     @property
     def is_private(self) -> bool:
-        """Whether the noise hides anything: nobody can draw it again."""
+        """Whether the noise protects anything: nobody can draw it again."""
 
     def laplace(self, scale: float, n: int) -> Integers:
         """Return (n,) draws, P(k) proportional to exp(-abs(k) / scale)."""
@@ -31,11 +31,11 @@ class NoiseSource(Protocol):
         """Return (n,) draws, P(k) proportional to exp(-k**2 / (2 scale**2))."""
 
     def choose(self, scores: Integers, scale: float) -> int:
-        """Return a place in (n,) scores, P(i) proportional to exp(scores[i] / scale)."""
+        """Return an index into (n,) scores, P(i) proportional to exp(scores[i] / scale)."""
 
 
 def noise_source(name: str, seed: int | np.random.Generator | None = None) -> NoiseSource:
-    """Return the source of noise "opendp" or "simulated"; the latter protects nobody, and says so.
+    """Return the source of noise "opendp" or "simulated"; the latter is not private.
 
     OpenDP's noise has no seed by design, so `seed` is for simulated noise only. Raises
     ParameterError if there is no such source, or OpenDP is not installed.
@@ -62,8 +62,8 @@ class _OpenDP:
         return np.array(measurement([0] * n), np.int64)
 
     def choose(self, scores: Integers, scale: float) -> int:
-        # The greatest score with Gumbel noise: the exponential mechanism. With OpenDP's other
-        # measure, max_divergence, the noise is exponential, which is another law.
+        # The largest score with Gumbel noise: the exponential mechanism. With OpenDP's other
+        # measure, max_divergence, the noise is exponential, which is another distribution.
         dp = _opendp()
         measurement = dp.m.make_noisy_max(
             _vectors(), dp.linf_distance(T="i64"), dp.zero_concentrated_divergence(), scale=scale
@@ -72,7 +72,7 @@ class _OpenDP:
 
 
 class _Simulated:
-    """The same laws by a seeded generator, in floating point."""
+    """The same distributions by a seeded generator, in floating point."""
 
     is_private = False
 
@@ -102,7 +102,7 @@ class _Simulated:
 
 @cache
 def _opendp() -> ModuleType:
-    """Return OpenDP, imported when first used, for it takes seconds."""
+    """Return OpenDP, imported at its first use, because the import takes seconds."""
     try:
         import opendp.prelude as dp
     except ModuleNotFoundError as error:
@@ -118,6 +118,6 @@ def _opendp() -> ModuleType:
 
 @cache
 def _vectors() -> object:
-    """Return the domain of vectors of integers; OpenDP's int would have 32 bits."""
+    """Return the domain of vectors of int64; OpenDP's int has 32 bits."""
     dp = _opendp()
     return dp.vector_domain(dp.atom_domain(T="i64"))
