@@ -1,5 +1,5 @@
-"""Rule lists: "if ..., else if ..., else ...", with a density or with labels at their ends.
+"""Rule lists: "if ..., else if ..., else ...", with a density or with class probabilities.
 
-`antecedents` are the candidates, `rule_list` the state, `models` the formulas, `posterior` what is
-explored, `parts` counts cells; `density_list` and `label_list` are what a user sees.
+`antecedents` has the candidates, `rule_list` the state, `models` the formulas, `posterior` the
+posteriors; `parts` counts cells; `density_list` and `label_list` are the results for users.
 """

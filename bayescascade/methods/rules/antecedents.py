@@ -1,21 +1,21 @@
 """Candidates for the rules of a list: conjunctions of conditions on columns.
 
 A condition holds on a range of a column's codes: one level of a nominal column, any run of levels
-or bins of an ordered one, or the missing level alone; never on all codes. Hence no two candidates
-are satisfied by the same cells, and none need be removed for being another's double.
+or bins of an ordered one, or the missing level alone; never on all codes. So no two candidates are
+satisfied by the same cells, and there are no duplicates to remove.
 
-In words, a density ends at the outer edges of a column's bins; labels do not: a classifier takes a
-value beyond the range that it learned from for one of the outer bin, and says so.
+In words, the outer bins of a column are bounded for a density, and open for labels: a classifier
+puts a value beyond the training range into the outer bin.
 
-The candidates that a table supports are found size by size on bits, one bit per distinct row and
-condition: an antecedent that too few rows satisfy has no extension that enough do (Agrawal and
-Srikant 1994). Only the conditions keep their bits; a candidate's rows are the intersection of two
-or three of them whenever they are needed, so that 100,000 candidates over 100,000 rows take
+The candidates with enough support in a table are found size by size on bits, one bit per distinct
+row and condition: if too few rows satisfy an antecedent, so do those of its extensions (Agrawal and
+Srikant 1994). Only the bits of conditions are kept. The rows of a candidate are computed when
+needed, as the intersection of two or three conditions, so 100,000 candidates over 100,000 rows take
 megabytes.
 
-Rows stand so that most words of bits are counted at once: those of one class and one weight that
-fill a word or more get words of their own; the rest of a class shares words, whose rows are counted
-one by one.
+Rows are ordered so that most words of bits are counted at once: rows of one class and one weight
+that fill at least one word get words of their own; the other rows of a class share words, which are
+counted row by row.
 """
 
 import math
@@ -35,14 +35,14 @@ from bayescascade.data.schema import Schema
 from bayescascade.methods.rules.kernels.bits import extend
 from bayescascade.methods.rules.kernels.layout import CandidateArrays, RowArrays
 
-_BATCH = 1 << 22  # antecedents that one call of the miner may find
-_ROUNDING = 1e-9  # of sums of weights
+_BATCH = 1 << 22  # maximum number of antecedents from one call of the miner
+_ROUNDING = 1e-9  # relative, for sums of weights
 _GIGABYTE = 1e9
 _WORD = 64
 
 
 class Condition(NamedTuple):
-    """A column's code is in the half-open range [low, high), which is not all of its codes."""
+    """A column's code is in the half-open range [low, high), which never has all codes."""
 
     column: int
     low: int
@@ -50,7 +50,7 @@ class Condition(NamedTuple):
 
 
 Antecedent: TypeAlias = tuple[Condition, ...]
-"""Conditions on different columns, in the columns' order; at least one."""
+"""Conditions on different columns, in the order of the columns; at least one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +58,8 @@ class Antecedents:
     """All candidates for rules over the columns of a schema, by size, then by condition."""
 
     schema: Schema
-    items: Codes  # (n_items, 3): the conditions that occur, ascending
-    # (n_candidates, max_size): the items of each, ascending, -1 behind them
+    items: Codes  # (n_items, 3): all conditions, ascending
+    # (n_candidates, max_size): the items of each candidate, ascending, padded with -1
     members: Codes
 
     def __len__(self) -> int:
@@ -80,7 +80,7 @@ class Antecedents:
 
     @property
     def max_size(self) -> int:
-        """Most conditions of a candidate."""
+        """Maximum number of conditions of a candidate."""
         return int(self.members.shape[1])
 
     @cached_property
@@ -96,7 +96,7 @@ class Antecedents:
 
     @cached_property
     def arrays(self) -> CandidateArrays:
-        """The candidates as kernels read them."""
+        """The candidates as arrays for kernels."""
         n_of_column = np.bincount(self.items[:, 0], minlength=self.schema.n_columns)
         return CandidateArrays(
             members=self.members,
@@ -110,7 +110,7 @@ class Antecedents:
 
 
 def conditions_of(index: int, column: Column) -> list[Condition]:
-    """Return every condition on a column, its index among the columns given, ascending."""
+    """Return all conditions on a column, given its index, ascending."""
     n_levels = column.n_levels
     n_present = n_levels - column.has_missing_level
     if column.kind == "nominal":
@@ -122,7 +122,7 @@ def conditions_of(index: int, column: Column) -> list[Condition]:
 
 
 def n_conditions(column: Column) -> int:
-    """Return how many conditions there are on a column, without listing them."""
+    """Return the number of conditions on a column, without listing them."""
     n_levels = column.n_levels
     if column.kind == "nominal":
         return n_levels if n_levels > 1 else 0
@@ -132,7 +132,7 @@ def n_conditions(column: Column) -> int:
 
 
 def candidate_arrays(schema: Schema, antecedents: Sequence[Antecedent]) -> CandidateArrays:
-    """Return a few antecedents, in any order, as kernels read candidates."""
+    """Return a few antecedents, in any order, as arrays for kernels."""
     conditions = sorted({condition for antecedent in antecedents for condition in antecedent})
     position = {condition: i for i, condition in enumerate(conditions)}
     most = max((len(antecedent) for antecedent in antecedents), default=1)
@@ -148,7 +148,7 @@ def antecedent_dict(
 ) -> dict[str, Any]:
     """Return an antecedent as plain data, by column: a list of levels, [None] for missing.
 
-    ``{"interval": [low, high]}`` if continuous; with `is_open` None at an end of the range.
+    For a continuous column ``{"interval": [low, high]}``; with `is_open`, None for an outer end.
     """
     record: dict[str, Any] = {}
     for index, low, high in antecedent:
@@ -168,7 +168,7 @@ def antecedent_dict(
 
 
 def antecedent_words(schema: Schema, antecedent: Antecedent, *, is_open: bool = False) -> str:
-    """Return such as "age is below 25 and sex is male"; if open, end bins have no end."""
+    """Return text such as "age is below 25 and sex is male"; if open, outer bins are unbounded."""
     return " and ".join(
         schema.columns[index].condition_words(range(low, high), is_open=is_open)
         for index, low, high in antecedent
@@ -188,9 +188,9 @@ def mine_antecedents(
 ) -> tuple[Antecedents, RowArrays]:
     """Return the candidates, and the rows as bits of their conditions.
 
-    A candidate has at most `max_size` >= 1 conditions, each on a column of its own, and at least
-    the share `min_support`, in [0, 1), of the rows by weight. ParameterError, which says what to
-    change, if there is none, or beyond `memory_limit` gigabytes.
+    A candidate has at most `max_size` >= 1 conditions, on different columns, and at least the share
+    `min_support`, in [0, 1), of the rows by weight satisfies it. ParameterError if there is no
+    candidate, or if they need more than `memory_limit` gigabytes.
     """
     max_size = min(check_integer("max_size", max_size, minimum=1), schema.n_columns)
     check_real("min_support", min_support, minimum=0.0, below=1.0)
@@ -203,7 +203,7 @@ def mine_antecedents(
             f"{sum(n_items):,} conditions, got {memory_limit:g}: use fewer levels or bins, drop "
             "columns, or increase memory_limit"
         )
-    bytes_each = 3 * 4 * max_size + 16  # while it is found, copied and kept, at most
+    bytes_each = 3 * 4 * max_size + 16  # maximum for search, copy and storage
     most = int((memory_limit * _GIGABYTE - n_bytes) // bytes_each)
     least_weight = min_support * float(weights.sum()) * (1 - _ROUNDING)
     n_all = sum(n_items) if min_support > 0 else _n_conjunctions(n_items, max_size)
@@ -242,7 +242,7 @@ def mine_antecedents(
 
 
 def _n_conjunctions(n_items: list[int], max_size: int) -> int:
-    """Return how many conjunctions of 1 to `max_size` items of different columns there are."""
+    """Return the number of conjunctions of 1 to `max_size` items of different columns."""
     by_size = [1] + [0] * max_size
     for n in n_items:
         for size in range(max_size, 0, -1):
@@ -269,8 +269,8 @@ def row_arrays(
     n_classes: int,
     items: Codes,
 ) -> RowArrays:
-    """Return codes (p, n), weights and labels (n,) for kernels, with bits of items (n_items, 3)."""
-    position = np.empty(weights.size, np.int64)  # of each row's bit
+    """Return arrays for kernels from codes (p, n), weights, labels (n,) and items (n_items, 3)."""
+    position = np.empty(weights.size, np.int64)  # index of each row's bit
     runs: list[tuple[int, int, int, float]] = []
     n_words = 0
     ends = np.cumsum(np.bincount(labels, minlength=n_classes))[:-1]
@@ -291,7 +291,7 @@ def row_arrays(
     rows[position] = np.arange(weights.size)
     table = np.array(runs, np.float64).reshape(-1, 4)
     bits = np.empty((items.shape[0], n_words), np.uint64)
-    for column in np.unique(items[:, 0]):  # few have many items
+    for column in np.unique(items[:, 0]):  # few columns have many items
         of_rows = codes[column, rows]
         for place in np.flatnonzero(items[:, 0] == column):
             _, low, high = items[place]

@@ -1,8 +1,8 @@
-"""Averages of lists of labels over posterior draws: of probabilities, and of how sure they are.
+"""Averages of label lists over posterior draws: class probabilities and their intervals.
 
-A class's probability has a Beta distribution in each part of each draw; over the draws it is a
-mixture of them, whose mean and quantiles are told. Lists that were drawn resemble one another, so
-few different components occur: a mixture is a row of a sparse matrix of weights over them.
+A class's probability has a Beta distribution in each part of each draw. Over the draws it has a
+mixture of these, whose mean and quantiles are computed here. Drawn lists are similar, so there are
+few different components: a mixture is a row of a sparse matrix of weights over them.
 """
 
 from collections.abc import Sequence
@@ -20,13 +20,13 @@ from bayescascade.methods.rules.models import label_beta_parameters
 
 Indices = NDArray[np.intp]
 
-_MOST_PARTS = 1 << 26  # of rows in draws, held at once
+_MOST_PARTS = 1 << 26  # rows times draws, held at once
 _TOLERANCES = {"xatol": 1e-10, "xrtol": 0.0, "fatol": 0.0, "frtol": 0.0}
-_MOST_BETAS = 1 << 20  # evaluated at once
+_MOST_BETAS = 1 << 20  # Betas evaluated at once
 
 
 def average_probabilities(draws: Sequence[LabelList], times: Floats, codes: Codes) -> Floats:
-    """Return classes' mean probabilities, (n_rows, n_classes), over draws by `times`."""
+    """Return mean class probabilities, (n_rows, n_classes), over draws weighted by `times`."""
     total = np.zeros((codes.shape[1], draws[0].n_classes))
     for labels, n in zip(draws, times, strict=True):
         total += n * labels.probabilities[labels.part_of_codes(codes)]
@@ -39,7 +39,7 @@ def average_intervals(
 ) -> Floats:
     """Return equal-tailed credible intervals over draws, (n_rows, n_classes, 2) float64.
 
-    `level`, in (0, 1), is of each class by itself; all draws must have one concentration.
+    `level`, in (0, 1), is separate for each class; all draws must have the same concentration.
     """
     level = check_probability("level", level, strict=True)
     columns = sorted({c.column for labels in draws for rule in labels.rules for c in rule})
@@ -53,7 +53,7 @@ def average_intervals(
 
 
 def _intervals(draws: Sequence[LabelList], times: Floats, codes: Codes, level: float) -> Floats:
-    """Return what `average_intervals` does; rows that are in the same parts are done once."""
+    """Return the result of `average_intervals`, computed once for rows in the same parts."""
     parts = np.array([labels.part_of_codes(codes) for labels in draws], np.uint8)
     first, position = _different_columns(parts)
     counts, weights = _mixtures(draws, times / times.sum(), parts[:, first])
@@ -68,7 +68,7 @@ def _intervals(draws: Sequence[LabelList], times: Floats, codes: Codes, level: f
 def _mixtures(
     draws: Sequence[LabelList], shares: Floats, parts: NDArray[np.uint8]
 ) -> tuple[Floats, csr_array]:
-    """Return different counts (n_counts, n_classes), and their weights (n_rows, n_counts)."""
+    """Return the distinct counts (n_counts, n_classes) and their weights (n_rows, n_counts)."""
     counts, which = np.unique(
         np.concatenate([labels.counts for labels in draws]), axis=0, return_inverse=True
     )
@@ -76,12 +76,12 @@ def _mixtures(
     components = which.reshape(-1)[first_part[:, np.newaxis] + parts]
     n_draws, n_rows = parts.shape
     entries = (np.repeat(shares, n_rows), (np.tile(np.arange(n_rows), n_draws), components.ravel()))
-    # equal parts of different draws are one component: their shares are summed
+    # parts with equal counts in different draws are one component: their shares are summed
     return counts, csr_array(entries, shape=(n_rows, len(counts)))
 
 
 def _different_columns(values: NDArray[np.uint8]) -> tuple[Indices, Indices]:
-    """Return where one of each kind of equal columns is, and of which kind each column is."""
+    """Return the index of one column of each distinct value, and each column's value number."""
     rows = np.ascontiguousarray(values.T)
     # whole rows as single values: comparing byte by byte sorts them several times faster
     whole = rows.view(np.dtype((np.void, rows.shape[1]))).reshape(-1)
@@ -92,10 +92,10 @@ def _different_columns(values: NDArray[np.uint8]) -> tuple[Indices, Indices]:
 def mixture_quantiles(
     of_class: Floats, of_others: Floats, weights: csr_array, levels: Sequence[float]
 ) -> Floats:
-    """Return where the distribution function of each mixture reaches each level, in (0, 1).
+    """Return the quantiles of each mixture at each level, in (0, 1).
 
     of_class, of_others (n_components, n_classes) > 0: parameters of each component's Betas; weights
-    (n_mixtures, n_components) >= 0 of sum 1; returned (n_mixtures, n_classes, n_levels), to 1e-10.
+    (n_mixtures, n_components) >= 0 with sum 1; result (n_mixtures, n_classes, n_levels), to 1e-10.
     """
     n_mixtures, n_classes = weights.shape[0], of_class.shape[1]
     quantiles = np.empty((n_mixtures, n_classes, len(levels)))
@@ -122,11 +122,11 @@ def _cdf(
     of_others: Floats,
     weights: csr_array,
 ) -> Floats:
-    """Return the distribution function of a class in a mixture at each point; all are (n,)."""
+    """Return the distribution function of a class in a mixture at each point; all arrays (n,)."""
     n_components = np.diff(weights.indptr)[mixture]
     ends = np.cumsum(n_components)
     starts = ends - n_components
-    # where the components of all these mixtures stand, one mixture after the other
+    # entries of the components of all these mixtures, one mixture after the other
     entries = np.arange(ends[-1]) + np.repeat(weights.indptr[mixture] - starts, n_components)
     components, labels = weights.indices[entries], np.repeat(label, n_components)
     below = betainc(

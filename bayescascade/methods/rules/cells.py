@@ -1,8 +1,8 @@
-"""Which cells a list of labels takes, as codes and as SQL.
+"""The cells that a label list accepts, as codes and as SQL.
 
-More rows fit than were learned from. Unlike a density (`Schema.encode`), a label is predicted for a
-row beyond the range that was learned from: it is in the outer bin of a continuous column. And a
-level that was never seen may be let pass: it satisfies no condition.
+Unlike a density (`Schema.encode`), a label is also predicted for a value beyond the training range:
+it is in the outer bin of a continuous column. An unknown level may be accepted: it satisfies no
+condition.
 """
 
 import numpy as np
@@ -30,9 +30,9 @@ def encode_for_labels(
     """Return the codes of rows, (n_columns, n_rows) int32, -1 where a cell satisfies no condition.
 
     Columns are matched by name. A `missing` cell is an "error", the missing "level" of its column,
-    or with "none" satisfies no condition without such a level. `unknown` is "ignore" or "error".
-    Rows with levels that are let pass are appended to a `whole`, else an `UnknownLevelWarning`
-    names these. DataError names column, value and row.
+    or, with "none" and no such level, satisfies no condition. `unknown` is "ignore" or "error".
+    Rows with ignored levels are appended to `whole` if it is given; otherwise an
+    `UnknownLevelWarning` names the levels. DataError names column, value and row.
     """
     found = UnknownCells()
     codes = np.empty((schema.n_columns, len(frame)), np.int32)
@@ -53,7 +53,7 @@ def encode_for_labels(
         try:
             column_codes[:] = column.encode(cells, first_row, allow_unknown=unknown == "ignore")
             if missing == "level":
-                column_codes[column_codes == MISSING] = UNKNOWN  # which has no level here
+                column_codes[column_codes == MISSING] = UNKNOWN  # the column has no such level
             found.note(column.name, cells, column_codes)
         except UnknownLevelError as error:
             raise advised(error, "ignore") from None
@@ -63,7 +63,7 @@ def encode_for_labels(
 
 
 def readable_sql(column: Column, missing: str, unknown: str) -> str:
-    """Return the condition that a cell is no error for `encode_for_labels`; "" if none is."""
+    """Return the condition for cells without an error in `encode_for_labels`; "" if always true."""
     name, known = sql_column(column), range(column.n_levels - column.has_missing_level)
     is_refused = _is_refused(column, missing, unknown)
     is_any = column.kind == "continuous" or unknown == "ignore"
@@ -80,7 +80,7 @@ def _is_refused(column: Column, missing: str, unknown: str) -> bool:
 
 
 def _remedy(missing: str) -> str:
-    """Return what to do about a missing cell where missing cells are an error, or a level."""
+    """Return advice for a missing cell that is an error, by the parameter `missing`."""
     if missing == "error":
         return f": fill it, or fit with {typed_setting('missing', 'level')}"
     return f": fill it, or accept it with {typed_setting('unknown', 'ignore')}"

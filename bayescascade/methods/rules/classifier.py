@@ -1,7 +1,7 @@
-"""The rule-list classifier: labels at the ends of a list (Letham, Rudin, McCormick, Madigan 2015).
+"""The rule-list classifier (Letham, Rudin, McCormick, Madigan 2015).
 
-`models` has the formulas. Candidates for rules are mined from the rows with a minimum support; then
-it is fitted like every model of the package.
+`models` has the formulas. Candidate rules are mined from the rows with a minimum support; the fit
+is then that of every model of the package.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,7 +42,7 @@ from bayescascade.model.roles import Predicted
 from bayescascade.model.rounds import Rounds
 from bayescascade.report.page import Page, Pieces, count_of
 
-_FOLD_SHARE = 10  # times fewer steps for folds; see `fold_model`
+_FOLD_SHARE = 10  # divisor of the steps in folds; see `fold_model`
 _LEAST_FOLD_STEPS = 20_000
 _FOLD_CHAINS = 2
 _SHARE_OF_REPLICAS, _ROWS_OF_REPLICAS, _USUAL_RULES = 0.25, 10_000, 15
@@ -120,7 +120,7 @@ time_limit, until, checkpoint, resume, progress
 
     declares = LabelListParameters
 
-    concentration: float | str = LabelListParameters.concentration.default  # type: ignore[assignment] # of others a float
+    concentration: float | str = LabelListParameters.concentration.default  # type: ignore[assignment] # others: float
     min_support: float = LabelListParameters.min_support.default
     _: KW_ONLY
     n_bins: int = LabelListParameters.n_bins.default
@@ -183,7 +183,7 @@ time_limit, until, checkpoint, resume, progress
         self._labeled = self._labeled_rows(X, y, sample_weight)
         self._fit_table(self._labeled.table, search)
         if self.predictive == "average":
-            self._draws  # noqa: B018 - counted now, for predicting must change nothing
+            self._draws  # noqa: B018 - counted now, because predicting must not change the model
         return self
 
     def _labeled_rows(
@@ -317,7 +317,7 @@ time_limit, until, checkpoint, resume, progress
 
     @property
     def feature_texts(self) -> list[str]:
-        """The columns that are read."""
+        """The columns that the model reads."""
         return list(self.schema_.names)
 
     def predict_block(
@@ -389,14 +389,14 @@ time_limit, until, checkpoint, resume, progress
             ) from None
         return table.codes[chosen].astype(np.int32)
 
-    # -- what is kept of a list --------------------------------------------------------------------
+    # -- lists and their settings ------------------------------------------------------------------
 
     def _most_steps_of(self, table: Table) -> float:
         del table
         return 1_000_000
 
     def _rounds(self, table: Table) -> Rounds:
-        # of more rows and rules, steps take longer: within about two minutes of two cores
+        # steps take longer with more rows and rules: this takes at most two minutes on two cores
         of_rows = min(1.0, _ROWS_OF_REPLICAS / max(table.n_distinct, 1))
         return Rounds(exchange=4, share=_SHARE_OF_REPLICAS * of_rows, usual=_USUAL_RULES)
 
@@ -404,7 +404,7 @@ time_limit, until, checkpoint, resume, progress
         return LabelList(self.schema_, self.classes_, rules, counts, self.concentration_)
 
     def _data_pieces(self) -> list[str]:
-        *pieces, _ = super()._data_pieces()  # cells say little of what is learned from labels
+        *pieces, _ = super()._data_pieces()  # the number of cells is of little use here
         return [*pieces, count_of(len(self.classes_), "class", "classes")]
 
     def _column_pieces(self) -> list[str]:

@@ -1,9 +1,9 @@
-"""A density list: rules with what their parts hold, and everything a user asks of them.
+"""A density list: rules with the statistics of their parts, and all methods for users.
 
-It needs no data: the rules as conditions, counts, probabilities and the schema are all there is to
-print it, score rows (missing cells integrated out), draw rows, condition and save it.
-Part ``l`` holds the cells that satisfy rule ``l`` and none before it, the last part, `else`, those
-that satisfy none. Within a part the density is uniform, so a part of probability ``p`` and volume
+It needs no data. The rules as conditions, the counts, the probabilities and the schema are enough
+to print it, score rows (missing cells integrated out), draw rows, condition and save it. Part ``l``
+has the cells that satisfy rule ``l`` and no rule before it; the last part, `else`, has those that
+satisfy no rule. Within a part the density is uniform, so a part of probability ``p`` and volume
 ``v`` has density ``p / v``: per cell of nominal and ordinal columns, per unit of continuous ones.
 """
 
@@ -31,9 +31,9 @@ from bayescascade.report.page import Numbers, Page
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_EXACT = 1e12  # below, a rounded logarithm still tells whole numbers apart
+_EXACT = 1e12  # below it, logarithms still distinguish whole numbers
 
-_GIVEN_WIDTH = 60  # characters of a line below a picture
+_GIVEN_WIDTH = 60  # characters per line below a picture
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +69,7 @@ class LearnedDensityList(ListedRules, DensityParts):
     conditions_probability: float = 1.0
     condition_numbers: Mapping[int, str] = field(default_factory=dict, kw_only=True)
 
-    # -- what is where -----------------------------------------------------------------------------
+    # -- volumes -----------------------------------------------------------------------------------
 
     @cached_property
     def log_volumes(self) -> Floats:
@@ -98,7 +98,7 @@ class LearnedDensityList(ListedRules, DensityParts):
 
     @cached_property
     def _log_widths(self) -> Floats:
-        """Log of the total width of each column's codes that the conditions leave, (p,) float64."""
+        """Log of the total width of each column's codes within the conditions, (p,) float64."""
         return np.log([widths.sum() for widths in self._widths])
 
     # -- words -------------------------------------------------------------------------------------
@@ -109,7 +109,7 @@ class LearnedDensityList(ListedRules, DensityParts):
 
     @property
     def how_to_read(self) -> list[tuple[str, str]]:
-        """How the list is read."""
+        """An explanation of the list."""
         read = (
             "Read it from the top. The group of a row is the first line whose conditions it "
             "satisfies, and all lines below are ignored. Rows that satisfy no line are in the "
@@ -185,11 +185,11 @@ class LearnedDensityList(ListedRules, DensityParts):
 
     @cached_property
     def _rule_columns(self) -> list[int]:
-        """The columns that rules look at, ascending."""
+        """The columns of the rules' conditions, ascending."""
         return sorted({condition.column for rule in self.rules for condition in rule})
 
     def _score_open(self, cells: Codes) -> Floats:
-        """Return log densities of rows that miss cells, -1, of the rules' columns alone."""
+        """Return log densities of rows with missing cells, -1, given the rules' columns only."""
         from bayescascade.methods.rules.kernels.layout import new_space
         from bayescascade.methods.rules.kernels.volumes import score_open_rows
 
@@ -238,10 +238,10 @@ class LearnedDensityList(ListedRules, DensityParts):
         "probability": p, "density": p / v}, ...], "else": {the same without "if"}}``; the levels
         are those of `antecedent_dict`. A volume beyond the largest float, 1.8e308, is infinite.
         """
-        with np.errstate(over="ignore"):  # over a thousand binary columns
+        with np.errstate(over="ignore"):  # for over a thousand binary columns
             volumes = np.exp(self.log_volumes)
         if self.schema.n_cells is not None:
-            volumes = np.where(volumes < _EXACT, volumes.round(), volumes)  # numbers of cells
+            volumes = np.where(volumes < _EXACT, volumes.round(), volumes)  # whole numbers of cells
         names = ("count", "volume", "probability", "density")
         each = (self.counts, volumes, self.probabilities, np.exp(self.log_densities))
         parts = [dict(zip(names, own, strict=True)) for own in np.transpose(each).tolist()]
@@ -249,7 +249,7 @@ class LearnedDensityList(ListedRules, DensityParts):
 
 
 def _restricted(rule: Antecedent, known: Conditions) -> Antecedent:
-    """Return a rule that conditions do not exclude without those of its own that they decide."""
+    """Return a rule restricted to the known codes, without conditions that these always satisfy."""
     conditions = []
     for condition in rule:
         codes = known.get(condition.column, ())

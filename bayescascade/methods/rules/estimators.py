@@ -1,13 +1,14 @@
-"""What estimators of rule lists do, and that of densities, Goh's Model III; labels: `classifier`.
+"""The base of rule list estimators, and the density, Goh's Model III; labels: `classifier`.
 
-Goh (2018), section 3.2.3; `models` has the formulas. Fitting anneals for the most probable list and
-then, by default, runs Metropolis-Hastings chains from where the annealing chains ended, for how
-sure one can be.
+Goh (2018), section 3.2.3; `models` has the formulas. Fitting searches for the most probable list by
+annealing. By default, Metropolis-Hastings chains then start where the annealing chains ended, to
+measure the uncertainty.
 
-The Dirichlet parameter of each class, where none is given, is 1 of two classes. A parameter of 1
-for each of C classes adds C rows to every part of a list: of many classes that hides what few rows
-say. Of more than two classes it is ``1 / 2^k >= 1 / C`` that makes the labels most probable, given
-a list that a short annealing finds; the list and it are found in turn.
+If the Dirichlet parameter of each class is not given, it is 1 for two classes. A parameter of 1 for
+each of C classes adds C rows to every part of a list, which hides the information of few rows if
+there are many classes. For more than two classes, it is the ``1 / 2^k >= 1 / C`` with the largest
+probability of the labels, given a list from a short annealing; list and parameter are found in
+turn.
 """
 
 import math
@@ -50,11 +51,11 @@ if TYPE_CHECKING:
 
 L = TypeVar("L", bound=ListedRules)
 
-_START_SHARE = 10  # times fewer steps find the list that an exact search starts from
+_START_SHARE = 10  # divisor of the steps before an exact search
 _FEW_COLUMNS = 4
 
 _ROUNDS = 3
-_STEPS = 20_000  # of an annealing; the default search takes 50,000 or more in each of its chains
+_STEPS = 20_000  # of an annealing; the default search takes at least 50,000 in each chain
 
 
 @dataclass(eq=False, repr=False)
@@ -72,11 +73,11 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
     _later_parameters: ClassVar[Mapping[str, Any]] = {"memory_limit": 2.0}
     _former_parameters: ClassVar[tuple[str, ...]] = ("time_limit",)
 
-    # fewer do not reach across where lists of other rules are nearly as good, and steps are cheap
+    # fewer do not reach lists of other rules that are nearly as good, and steps are cheap
     _n_replicas: ClassVar[int] = 12
     _least_steps: ClassVar[int] = 50_000  # by default
 
-    # "auto" would have to foretell how long a proof takes, which nobody can
+    # without "auto", because the time for a proof cannot be predicted
     _drawless_searches: ClassVar[Sequence[str]] = ("anneal", "exact")
 
     expected_rules: float = ListParameters.expected_rules.default
@@ -87,7 +88,7 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
     memory_limit: float = ListParameters.memory_limit.default
 
     posterior_: RuleListPosterior = field(init=False)
-    _n_candidates: Integers = field(init=False)  # of a model without its posterior
+    _n_candidates: Integers = field(init=False)  # for a model without its posterior
 
     @property
     def rules_(self) -> L:
@@ -118,11 +119,11 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
 
     @abstractmethod
     def _most_steps_of(self, table: Table) -> float:
-        """Return the default steps, or `_least_steps`, of at most 200,000 distinct rows."""
+        """Return the default number of steps for at most 200,000 distinct rows."""
 
     def _default_steps(self, table: Table) -> int:
         most = self._most_steps_of(table)
-        if self.search == "tempering":  # which takes that many at each temperature
+        if self.search == "tempering":  # steps are per temperature
             most /= 2
         of_rows = min(most, most * 200_000 / max(table.n_distinct, 1))
         return int(max(self._least_steps, of_rows))
@@ -142,7 +143,7 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
             annealed = replace(search, search="anneal").run(
                 posterior, default_steps=self._default_steps(posterior.table) // _START_SHARE
             )
-        left = 0.0 if annealed.interrupted else search.watch.left  # 0: a bound, and no search
+        left = 0.0 if annealed.interrupted else search.watch.left  # 0: only a bound, no search
         found = best_list(
             posterior,
             start=annealed.best_state,
@@ -164,7 +165,7 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
 
     @abstractmethod
     def _list(self, rules: tuple[Antecedent, ...], counts: Floats) -> L:
-        """Return the list of these rules with these weights of its parts."""
+        """Return the list with these rules and these weights of its parts."""
 
     def _count(self, state: RuleList) -> L:
         rules = tuple(self.posterior_.antecedents[rule] for rule in state.rules)
@@ -180,7 +181,7 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
 
     @abstractmethod
     def _log_likelihood(self, counted: L) -> float:
-        """Return the log likelihood of a list, nats, by its weights."""
+        """Return the log likelihood of a list, nats, given its weights."""
 
     def _own_record(self) -> dict[str, Any]:
         return {"n_candidates": self.n_candidates_.tolist()}
@@ -285,7 +286,7 @@ class DensityRuleList(
 
     declares = DensityListParameters
 
-    # a step takes about a millisecond in 20 columns, where lists are long
+    # a step takes about a millisecond with 20 columns, because lists are long
     _least_steps: ClassVar[int] = 10_000
 
     posterior_: DensityListPosterior = field(init=False)
@@ -301,7 +302,7 @@ class DensityRuleList(
         return Rounds(plain=3)
 
     def _most_steps_of(self, table: Table) -> float:
-        # in more columns lists are longer, and it takes ever longer to count what a rule captures
+        # with more columns, lists are longer, and counting captured cells takes longer and longer
         return 1_000_000 * min(1.0, (_FEW_COLUMNS / table.schema.n_columns) ** 3)
 
     def _list(self, rules: tuple[Antecedent, ...], counts: Floats) -> LearnedDensityList:
@@ -325,7 +326,7 @@ class DensityRuleList(
 
 
 def with_chosen_concentration(posterior: LabelListPosterior) -> LabelListPosterior:
-    """Return a posterior of concentration 1 with that which the rows, not a seed, choose."""
+    """Return the posterior with the concentration chosen by the rows; the given one must have 1."""
     n_classes = posterior.class_weights.size
     if n_classes == 2:
         return posterior

@@ -1,10 +1,10 @@
-"""A list of labels: rules with how often each class was seen in their parts.
+"""A label list: rules with the weight of each class in their parts.
 
-`LabelList` needs no data. Part ``l`` holds the rows that satisfy rule ``l`` and none before it, the
-last part, `else`, those that satisfy none. With ``n_lc`` rows of class ``c`` out of ``n_l``, ``C``
-classes and ``alpha`` = `concentration`, the probabilities of a part are Dirichlet a posteriori;
-given are their means ``(n_lc + alpha) / (n_l + C alpha)``, and intervals of the marginals,
-``Beta(n_lc + alpha, n_l - n_lc + (C - 1) alpha)``.
+`LabelList` needs no data. Part ``l`` has the rows that satisfy rule ``l`` and no rule before it;
+the last part, `else`, has those that satisfy no rule. With ``n_lc`` rows of class ``c`` out of
+``n_l``, ``C`` classes and ``alpha`` = `concentration`, the probabilities of a part have a Dirichlet
+posterior. Shown are their means ``(n_lc + alpha) / (n_l + C alpha)``, and intervals of the
+marginals, ``Beta(n_lc + alpha, n_l - n_lc + (C - 1) alpha)``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -51,10 +51,10 @@ from bayescascade.report.page import Fitting, Numbers, Page, Pieces, PrintedTabl
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_LEAST_LABEL = 24  # columns that a part's conditions have at least beside classes
-_MOST_BARS = 4  # classes whose probabilities have bars
-_OTHERS = 0.1  # probability of the classes that are not named one by one, at most
-_LONGEST_CLASS = 16  # columns of a class's name in a header
+_LEAST_LABEL = 24  # least width of a part's conditions next to classes
+_MOST_BARS = 4  # maximum number of classes with bars
+_OTHERS = 0.1  # maximum probability of the classes that are not named
+_LONGEST_CLASS = 16  # maximum width of a class's name in a header
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,7 +236,7 @@ class LabelList(ListedRules):
         for of_part, ends in zip(self.probabilities, intervals, strict=True):
             order = np.argsort(-of_part, kind="stable")
             likely = int(np.searchsorted(of_part[order].cumsum(), 1 - _OTHERS)) + 1
-            if likely >= self.n_classes - 1:  # one other has a name
+            if likely >= self.n_classes - 1:  # a single other class is named
                 likely = self.n_classes
             pieces = [
                 "{} {} ({})".format(self.class_texts[c], *interval_texts(of_part[c], ends[c]))
@@ -260,7 +260,7 @@ class LabelList(ListedRules):
         return self._fitting((Pieces(wide, "dim"),), (Pieces(narrow, "dim"),))
 
     def _fitting(self, wide: Page, narrow: Page) -> Page:
-        """Return one page or the other, by whether each of more than two classes has a column."""
+        """Return the wide page if each of several classes has a column, otherwise the narrow."""
         if self.n_classes == 2 or longest(self._headers) > _LONGEST_CLASS:
             return narrow
         return (Fitting(self._class_table, _LEAST_LABEL, wide, narrow),)

@@ -1,7 +1,7 @@
-"""What both posteriors of rule lists share: candidates and prior joined with a table.
+"""The common part of both posteriors of rule lists: candidates, prior and table.
 
-Here formulas meet the data: what each part captures, and the compiled sweep that samplers call
-through `advance`.
+It applies the formulas to the data: what each part captures, and the compiled sweep that samplers
+call by `advance`.
 """
 
 from abc import abstractmethod
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from bayescascade.data.table import Table
 
 MOVE_WEIGHTS = dict(zip(layout.MOVES, (0.2, 0.2, 0.15, 0.15, 0.15, 0.15), strict=True))
-"""How often each move is tried; add and remove are each other's reverse, so they are equal."""
+"""Probability of each move; add and remove are each other's reverse, so they are equal."""
 
-_START_RULES = 4  # a random start has fewer rules than this
+_START_RULES = 4  # a random start has fewer rules
 
 _START_TRIES = 50
 
@@ -48,7 +48,7 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
         "expected_rules", "expected_size", "concentration", "max_size",
     )  # fmt: skip
     kind: int
-    schema: Schema  # of the columns that rules may use
+    schema: Schema  # the columns that rules may use
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
             "n_conditions": float(self.antecedents.sizes[list(state.rules)].sum()),
             "n_features": float(len(self.columns_of(state))),
             "first_rule": float(state.rules[0]) if state.rules else -1.0,
-            # parts are known to capture cells
+            # all parts are known to have cells
             "log_prior": RuleListPosterior.log_prior(self, state),
         }
 
@@ -192,12 +192,12 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
         )
 
     def parts_of(self, state: RuleList) -> dict[str, Hashable]:
-        """Return the rows of each part of a list, by its name; None if it is empty."""
+        """Return the rows of each part of a list, by name of the part; None if it is empty."""
         names = [*(f"rule {number}" for number in range(1, state.n_rules + 1)), "else"]
         return dict(zip(names, self._held(state), strict=True))
 
     def _held(self, state: RuleList) -> list[Hashable]:
-        """Return a digest of the distinct rows that each part captures, None for no row."""
+        """Return a digest of the distinct rows of each part, None if it has no row."""
         bits, left = self.rows.bits, self.rows.everyone.copy()
         held: list[Hashable] = []
         for members in self.antecedents.members[list(state.rules)]:
@@ -207,10 +207,10 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
         return [*held, _digest(left)]
 
     def canonical(self, state: RuleList) -> RuleList:
-        """Return the list itself: no other has its density everywhere."""
+        """Return the list itself: no other list has the same density everywhere."""
         return state
 
-    # -- what both samplers and estimators read ----------------------------------------------------
+    # -- for samplers and estimators ---------------------------------------------------------------
 
     def columns_of(self, state: RuleList) -> list[int]:
         """Return the indices of the columns that a list has conditions on, ascending."""
@@ -218,7 +218,7 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
         return sorted(set(self.antecedents.items[members[members >= 0], 0].tolist()))
 
     def counts(self, state: RuleList) -> Floats:
-        """Return the weight of each class, if any, in each part, the `else` part last."""
+        """Return the weight of each part, by class if there are classes, the `else` part last."""
         part = np.full(self._labels.size, state.n_rules)
         for position in range(state.n_rules - 1, -1, -1):
             holds = np.ones(part.size, np.bool_)
@@ -227,7 +227,7 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
             part[holds] = position
         n_cells = (state.n_rules + 1) * self._n_classes
         cells = part * self._n_classes + self._labels
-        # of no rows at all, bincount makes whole numbers
+        # without rows, bincount returns integers
         counts = np.bincount(cells, self.table.weights, n_cells).astype(np.float64)
         return counts.reshape(-1, self._n_classes)
 
@@ -243,10 +243,10 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
 
     @cached_property
     def log_size_proposal(self) -> Floats:
-        """Log probability that a candidate of each size is proposed, which is that of the prior."""
+        """Log probability of proposing a specific candidate of each size, as in the prior."""
         weights = self.prior.log_sizes(self.antecedents.max_size)
         weights[self.antecedents.n_of_size == 0] = -np.inf
-        with np.errstate(invalid="ignore"):  # no candidate at all
+        with np.errstate(invalid="ignore"):  # if there is no candidate
             shares: Floats = weights - np.logaddexp.reduce(weights)
         return shares
 

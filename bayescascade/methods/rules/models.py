@@ -11,10 +11,10 @@ nats.
       ln P(c_j) = c_j ln eta - ln c_j! - ln sum_{k available} eta^k / k!
       ln P(a_j) = -ln (number of candidates of size c_j left)
 
-  over the rules j in turn, where candidates before j are no longer left, and a size is available if
-  a candidate of it is left.
+  over the rules j in order; earlier candidates are no longer left, and a size is available if a
+  candidate of it is left.
 
-* `density_log_likelihood`, weights ``n_l`` and volumes ``v_l`` of what each part captures first::
+* `density_log_likelihood`, weights ``n_l`` and volumes ``v_l`` that each part captures first::
 
       lnG(K alpha) - K lnG(alpha) - lnG(n + K alpha) + sum_l [lnG(n_l + alpha) - n_l ln v_l]
 
@@ -28,33 +28,34 @@ Both are computed from the excesses ``D`` and entropies ``E`` of `excess`, which
       sum_l [sum_c D(n_lc, alpha) - D(n_l, C alpha) - E(n_l1, .., n_lC)]
 
 Departures from the thesis: its last line (1023) drops ``1 / B(alpha, .., alpha)``, which depends on
-``m`` and is kept here; its empty antecedent only ends a list, so sizes begin at 1; lists are cut at
-62 rules, which a Poisson prior with a readable mean never notices; and a list of which some part,
-the `else` included, captures no cell has density zero, because a density cannot live there.
+``m`` and is kept here; its empty antecedent only ends a list, so sizes begin at 1; lists have at
+most 62 rules, which has no effect for a Poisson prior with a readable mean; and a list with a part,
+including the `else`, that captures no cell has density zero, because such a part cannot have a
+density.
 
-How far off rounding may put the log density of a list: the sizes of all that it adds up.
+Bounds on the rounding of the log density of a list, by the sizes of its terms.
 
 `excess` bounds the rounding of a part's numbers by `UNIT` times their sizes. Here these are summed
 over the parts of a list of K = m + 1 parts. N is the total weight, C the number of classes.
 
 * *Labels*, `label_sizes`: ``E + K (C S(N, a) + S(N, (C - 1) a) + S(N, C a) + C)``, with E the
-  entropies of the parts. S grows with n; as the entropy is concave and homogeneous, E is at most
-  that of all rows, which a search takes for it. It bounds as well by how much the log likelihood
-  moves if sums of weights are off by a share of themselves: ``n_c abs(psi(n + C a) - psi(n_c + a))
-  <= n_c ln(n / n_c) + n_c ln(1 + C a / n) + 1``, which over all classes of a part is at most its
-  entropy, S(n, C a) and C.
+  entropies of the parts. S grows with n; because the entropy is concave and homogeneous, E is at
+  most that of all rows, which a search uses. It also bounds the change of the log likelihood by
+  relative errors of sums of weights: ``n_c abs(psi(n + C a) - psi(n_c + a)) <= n_c ln(n / n_c) +
+  n_c ln(1 + C a / n) + 1``, which over all classes of a part is at most its entropy plus S(n, C a)
+  plus C.
 * *Densities*, `density_sizes`: ``E + N (V + 1) + K (S(N, a) + S(N, a')) + S(N, K a) + K``, with E
-  the entropy of the distinct rows' weights, which is no less than that of the parts', and V the
-  most that the log of a volume between the smallest cell and the domain can be, by its size; ``a' =
-  max(a, 1/2)`` is for a search's bounds. It bounds as well by how much the log likelihood moves if
-  weights or volumes are off by a share.
+  the entropy of the distinct rows' weights, which is at least that of the parts' weights, and V the
+  largest absolute log of a volume between the smallest cell and the domain; ``a' = max(a, 1/2)`` is
+  for a search's bounds. It also bounds the change of the log likelihood by relative errors of
+  weights or volumes.
 * *The prior*, `prior_sizes`: K times the largest terms of a rule and of the number of rules.
 
-Weights are off by `share_of_sums`, volumes by `share_of_volumes`: shares of cells are made by sums,
-products and quotients of positive numbers. A condition takes part in one split of a box at most,
-which adds up at most L widths three times, in a product and a quotient, where L is the number of
-levels of its column: in all a share of ``(k + p) (3 L + 8) UNIT`` for k conditions in a list, p
-columns, and the largest L. The logs of the columns' volumes add ``(p + 2) UNIT`` times their sizes.
+Weights have the relative error `share_of_sums`, volumes `share_of_volumes`: shares of cells are
+sums, products and quotients of positive numbers. A condition takes part in at most one split of a
+box, which sums at most L widths three times, in a product and a quotient, where L is the number of
+levels of its column. The total is ``(k + p) (3 L + 8) UNIT`` for k conditions in a list, p columns,
+and the largest L. The logs of the columns' volumes add ``(p + 2) UNIT`` times their sizes.
 """
 
 import math
@@ -77,10 +78,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ListPrior:
-    """A Poisson on the number of rules and one on their conditions, of means in (0, 10,000]."""
+    """Poisson priors on the number of rules and on their conditions, with means in (0, 10,000]."""
 
-    # Truncated at 62, or at the number of candidates. Means near 62 and beyond ask for the longest
-    # lists there are.
+    # Truncated at 62, or at the number of candidates. Means near 62 and above favor the longest
+    # possible lists.
     expected_rules: float = PriorParameters.expected_rules.default
     expected_size: float = PriorParameters.expected_size.default
 
@@ -103,7 +104,7 @@ class ListPrior:
         return weights
 
     def log_prior(self, sizes: Sequence[int], n_of_size: Integers) -> float:
-        """Return a list's log prior, volumes aside, by sizes of rules and numbers of candidates."""
+        """Return a list's log prior, without volumes, by rule sizes and numbers of candidates."""
         lengths = self.log_lengths(int(n_of_size.sum()))
         if len(sizes) >= lengths.size:
             return -np.inf
@@ -120,7 +121,7 @@ class ListPrior:
 
 
 def density_log_likelihood(counts: Floats, log_volumes: Floats, concentration: float) -> float:
-    """Return a density list's log likelihood by parts' weights and log volumes, (m + 1,)."""
+    """Return a density list's log likelihood, given parts' weights and log volumes, (m + 1,)."""
     total = math.fsum(counts)
     some = counts > 0.0
     shares = counts[some] * (np.log(counts[some] / total) - log_volumes[some])
@@ -129,7 +130,7 @@ def density_log_likelihood(counts: Floats, log_volumes: Floats, concentration: f
 
 
 def label_log_likelihood(counts: Floats, concentration: float) -> float:
-    """Return the log likelihood of a list with labels, nats; counts (m + 1, C) float64 >= 0."""
+    """Return the log likelihood of a label list, nats; counts (m + 1, C) float64 >= 0."""
     excesses = log_excess(counts, concentration)
     of_parts = log_excess(counts.sum(axis=1), counts.shape[1] * concentration)
     return math.fsum([*excesses.ravel(), *-of_parts, *-entropies(counts)])
@@ -138,7 +139,7 @@ def label_log_likelihood(counts: Floats, concentration: float) -> float:
 def part_probabilities(counts: Floats, concentration: float) -> Floats:
     """Return posterior-mean probabilities, in the shape of the counts.
 
-    Of each part, ``(n_l + a) / (n + K a)``, or of each class in it, ``(n_lc + a) / (n_l + C a)``.
+    ``(n_l + a) / (n + K a)`` for each part, or ``(n_lc + a) / (n_l + C a)`` for each class in it.
     """
     smoothed = counts + concentration
     probabilities: Floats = smoothed / smoothed.sum(axis=-1, keepdims=True)
@@ -152,7 +153,7 @@ def label_beta_parameters(counts: Floats, concentration: float) -> tuple[Floats,
 
 
 def label_intervals(counts: Floats, concentration: float, level: float = 0.95) -> Floats:
-    """Return equal-tailed intervals by `label_beta_parameters`, (m + 1, C, 2); level in (0, 1)."""
+    """Return equal-tailed intervals, (m + 1, C, 2), by `label_beta_parameters`; level in (0, 1)."""
     of_class, of_others = label_beta_parameters(counts, concentration)
     tails = np.array([(1 - level) / 2, (1 + level) / 2])
     bounds: Floats = betaincinv(of_class[..., np.newaxis], of_others[..., np.newaxis], tails)
@@ -160,7 +161,7 @@ def label_intervals(counts: Floats, concentration: float, level: float = 0.95) -
 
 
 def label_rounding(counts: Floats, weights: Floats, concentration: float, of_prior: float) -> float:
-    """Return the rounding of the log density of a list with labels, nats, by counts (K, C)."""
+    """Return a bound on the rounding of a label list's log density, nats, given counts (K, C)."""
     spread: float = entropies(counts).sum()
     sizes = label_sizes(counts.sum(axis=0), counts.shape[0], concentration, spread)
     n_added = OPERATIONS + counts.shape[1]
@@ -171,7 +172,7 @@ def density_rounding(
     n_conditions: int, n_parts: int, weights: Floats, schema: "Schema", concentration: float,
     of_prior: float,
 ) -> float:  # fmt: skip
-    """Return the rounding of a density list, nats; see `label_rounding`."""
+    """Return a bound on the rounding of a density list, nats; see `label_rounding`."""
     sizes = density_sizes(weights, n_parts, concentration, schema)
     levels = int(schema.n_levels.max())
     logs = sum(abs(math.log(column.widths.sum())) for column in schema.columns)
@@ -183,9 +184,9 @@ def density_rounding(
 def label_sizes(
     counts: Floats, n_parts: int, concentration: float, spread: float | None = None
 ) -> float:
-    """Return the sizes of the log likelihood of at most `n_parts` parts; counts (C,) of all rows.
+    """Return the sizes of the log likelihood of at most `n_parts` parts, given counts (C,).
 
-    `spread` is the entropy of the parts, or by default that of all rows, which is no less.
+    `spread` is the entropy of the parts; by default that of all rows, which is at least as large.
     """
     most = float(entropies(counts)) if spread is None else float(spread)
     total, n_classes = float(counts.sum()), counts.size
@@ -195,7 +196,7 @@ def label_sizes(
 
 
 def density_sizes(weights: Floats, n_parts: int, concentration: float, schema: "Schema") -> float:
-    """Return the sizes of the log likelihood of `n_parts` parts at most; weights of the rows."""
+    """Return the sizes of the log likelihood of at most `n_parts` parts, by rows' weights."""
     total = float(weights.sum())
     alphas = np.array([concentration, max(0.5, concentration), n_parts * concentration])
     one, other, all_parts = map(float, excess_sizes(total, alphas))
@@ -208,8 +209,9 @@ def density_sizes(weights: Floats, n_parts: int, concentration: float, schema: "
 def prior_sizes(prior: "ListPrior", n_of_size: Integers, n_parts: int) -> float:
     """Return the sizes of the terms of the log prior of lists of at most `n_parts` parts.
 
-    For each rule: its weight and the sizes' summed weight, at most twice; candidates of a size, and
-    what they lessen by; for the number of rules, ``ln lam`` and the logarithm of its factorial.
+    For each rule: its weight and the summed weight of the sizes, at most twice; the candidates of a
+    size, and their decrease; for the number of rules, ``ln lam`` and the logarithm of its
+    factorial.
     """
     weights = float(np.abs(prior.log_sizes(n_of_size.size - 1)[1:]).max(initial=0.0))
     candidates = math.log(max(1, int(n_of_size.sum())))

@@ -1,4 +1,4 @@
-"""Parameters of rule lists, declared once."""
+"""Common parameters of rule lists."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ _MOST_EXPECTED = 10_000.0
 
 
 class PriorParameters(Parameters):
-    """Of the prior on lists."""
+    """Parameters of the prior on lists."""
 
     expected_rules = Real(
         3.0, "Expected number of rules (prior mean)", above=0.0, maximum=_MOST_EXPECTED
@@ -30,7 +30,7 @@ class PriorParameters(Parameters):
 
 
 class ListParameters(PriorParameters, MemoryParameters, SearchParameters):
-    """Of both lists."""
+    """Parameters of both kinds of lists."""
 
     concentration: Real[Any] = Real(
         1.0, "Dirichlet parameter of each leaf, branch or rule", above=0.0
@@ -47,11 +47,11 @@ class ListParameters(PriorParameters, MemoryParameters, SearchParameters):
 
 
 class DensityListParameters(ListParameters, LearnedDensityParameters):
-    """Of lists with a density."""
+    """Parameters of density lists."""
 
 
 class LabelListParameters(ListParameters):
-    """Of lists with labels."""
+    """Parameters of label lists."""
 
     concentration = Real(
         "auto",

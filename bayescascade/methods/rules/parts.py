@@ -1,14 +1,14 @@
-"""The parts of a list: which rows are in each, how much of the domain, and rows drawn from one.
+"""The parts of a list: their rows, their volumes, and random draws from a part.
 
-A row's part is that of the first rule that it satisfies, else the last. The volume of a part is
-that of the cells that satisfy its rule and none before it: a count of cells where all columns are
-counted, the total of products of bin widths where some are continuous. `kernels.volumes` has the
-method and its worst case. No cell is ever listed, so it works for any number of columns; 200 binary
-columns and 15 rules of three conditions take the kernel tens of microseconds.
+A row's part is that of the first rule that it satisfies, otherwise the last. The volume of a part
+is that of the cells that satisfy its rule and no rule before it: the number of cells if no column
+is continuous, otherwise the sum of products of bin widths. `kernels.volumes` has the method and its
+worst case. Cells are never listed, so it works for any number of columns; 200 binary columns and 15
+rules of three conditions take tens of microseconds.
 
-Rows are drawn uniformly: cells from the rule's box until they are in no earlier rule's. Where the
-earlier rules leave less than `LEAST_SHARE` of a box, it is cut along a column first, and each piece
-gets its exact share of the rows; so the work stays bounded however little is left.
+Rows are drawn uniformly: cells are drawn from the rule's box until they are in no earlier box. If
+the earlier rules leave less than `LEAST_SHARE` of a box, it is first cut along a column, and each
+piece gets its exact share of the rows; so the work stays bounded for any share.
 """
 
 import math
@@ -23,9 +23,9 @@ from bayescascade.data.conditions import Conditions
 from bayescascade.data.schema import Schema
 from bayescascade.methods.rules.antecedents import Antecedent, Condition, candidate_arrays
 
-LEAST_SHARE = 0.01  # of a box that rejection needs to find: 100 tries a row
+LEAST_SHARE = 0.01  # least share of a box for rejection: 100 tries a row
 
-_MOST_CELLS = 1 << 22  # drawn at once
+_MOST_CELLS = 1 << 22  # cells drawn at once
 
 Box = Mapping[int, Sequence[int]]
 
@@ -78,7 +78,7 @@ def draw_from_part(
     rng: np.random.Generator,
     conditions: Conditions,
 ) -> Codes:
-    """Return (n_columns, n) codes drawn uniformly from what a part, which has cells, captures."""
+    """Return (n_columns, n) codes drawn uniformly from a part, which must have cells."""
     box: dict[int, Sequence[int]] = {
         j: conditions.get(j, range(column.n_levels)) for j, column in enumerate(schema.columns)
     }
@@ -93,7 +93,7 @@ def draw_from_part(
 
 @dataclass
 class _Draws:
-    """Rows being drawn from what some rules leave over."""
+    """Draws of rows from the cells that some rules leave."""
 
     schema: Schema
     rules: Sequence[Antecedent]
@@ -105,12 +105,12 @@ class _Draws:
         self.columns = sorted({condition.column for rule in self.rules for condition in rule})
 
     def draw(self, column: int, codes: Sequence[int], n: int) -> Integers:
-        """Return n of a column's codes, by width."""
+        """Return n random codes of a column, weighted by width."""
         widths = self.widths[column][list(codes)]
         return self.rng.choice(list(codes), size=n, p=widths / widths.sum())
 
     def fill(self, box: Box, rows: Integers) -> None:
-        """Draw the rules' columns of some rows, from what the rules leave of a box."""
+        """Draw the rules' columns of some rows, from the cells that the rules leave of a box."""
         rules = [r for r in self.rules if all(_inside(box[c.column], c) for c in r)]
         log_box = sum(math.log(self.widths[j][list(codes)].sum()) for j, codes in box.items())
         share = math.exp(self._log_left(rules, box) - log_box)
@@ -155,7 +155,7 @@ def _inside(codes: Sequence[int], condition: Condition) -> tuple[int, ...]:
 
 
 def _pieces(codes: Sequence[int], conditions: Sequence[Condition]) -> list[list[int]]:
-    """Return a column's codes in groups of which every condition holds on all or on none."""
+    """Return a column's codes in groups on which each condition holds for all codes or none."""
     groups: dict[tuple[bool, ...], list[int]] = {}
     for code in codes:
         groups.setdefault(tuple(c.low <= code < c.high for c in conditions), []).append(code)

@@ -24,7 +24,7 @@ from bayescascade.methods.rules.rule_list import RuleList
 if TYPE_CHECKING:
     from bayescascade.data.table import Table
 
-_DECIMALS = 9  # of log volumes, beyond which equal ones may differ by rounding
+_DECIMALS = 9  # for log volumes: equal ones may differ in later digits by rounding
 
 
 class DensityListPosterior(RuleListPosterior):
@@ -87,7 +87,7 @@ class DensityListPosterior(RuleListPosterior):
         return super().counts(state)[:, 0]
 
     def _held(self, state: RuleList) -> list[Hashable]:
-        """Return the rows that each part captures, and its volume: its density comes of both."""
+        """Return the rows of each part and its volume, which determine its density."""
         log_volumes = self.log_volumes(state).round(_DECIMALS).tolist()
         return list(zip(super()._held(state), log_volumes, strict=True))
 
@@ -151,7 +151,7 @@ class LabelListPosterior(RuleListPosterior):
     def with_concentration(self, concentration: float) -> "LabelListPosterior":
         """Return the posterior with another concentration and the same candidate rules."""
         other = copy(self)
-        other.__dict__.pop("model_arrays", None)  # the only ones that depend on it
+        other.__dict__.pop("model_arrays", None)  # only these depend on it
         other.concentration = check_real("concentration", concentration, above=0.0)
         return other
 

@@ -1,7 +1,6 @@
-"""The state of the rule lists' posteriors: which candidates, in which order.
+"""The state of the posteriors of rule lists: candidates in order.
 
-`ListedRules`, rules with the weights of their parts, are what is kept of a draw, and saved, without
-the data.
+A draw is kept and saved as `ListedRules`, rules with the weights of their parts, without the data.
 """
 
 import math
@@ -33,7 +32,7 @@ _MOST_CANDIDATES = 1 << 53
 
 @dataclass(frozen=True, slots=True)
 class RuleList:
-    """An ordered choice of candidates, ended by an `else` that is not listed."""
+    """An ordered choice of candidates; the final `else` is not listed."""
 
     rules: tuple[int, ...] = ()  # positions in the posterior's `Antecedents`, in order; no repeats
 
@@ -43,7 +42,7 @@ class RuleList:
         return len(self.rules)
 
     def problem(self, n_candidates: int) -> str | None:
-        """Return what is wrong with the list, None if nothing."""
+        """Return why the list is not valid, or None."""
         for rule in self.rules:
             if type(rule) is not int or not 0 <= rule < n_candidates:
                 return f"a rule must be an integer from 0 to {n_candidates - 1}, got {rule!r}"
@@ -52,7 +51,7 @@ class RuleList:
         return None
 
     def inserted(self, position: int, rule: int) -> "RuleList":
-        """Return the list with a rule more, at a position from 0 to `n_rules`."""
+        """Return the list with one more rule, at a position from 0 to `n_rules`."""
         return RuleList((*self.rules[:position], rule, *self.rules[position:]))
 
 
@@ -60,9 +59,9 @@ class ListedRules(Pictured):
     """The rules of a list and the weights of its parts, without the data."""
 
     schema: Schema
-    rules: tuple[Antecedent, ...]  # the rule tried first at the front
+    rules: tuple[Antecedent, ...]  # in the order in which they are tried
     counts: Floats  # (n_rules + 1,) or, with labels, (n_rules + 1, n_classes): `else` last
-    is_open: ClassVar[bool] = False  # whether outer bins have no end
+    is_open: ClassVar[bool] = False  # whether outer bins are unbounded
 
     @property
     def n_rules(self) -> int:
@@ -82,7 +81,7 @@ class ListedRules(Pictured):
 
     @abstractmethod
     def _log_likelihoods(self) -> tuple[Floats, Floats]:
-        """Return log likelihoods, nats, of each part, and from each part on as one."""
+        """Return log likelihoods, nats, of each part, and of the parts from it on taken as one."""
 
     @property
     def log_gains(self) -> Floats:
@@ -119,7 +118,7 @@ class ListedRules(Pictured):
         weights: Floats,
         measure: str,
     ) -> PrintedTable:
-        """Return the table "if ..", "else if ..", "else"; of many, low `weights` are folded."""
+        """Return the table "if ..", "else if ..", "else"; long tables fold low `weights`."""
         sizes = self.counts.reshape(self.n_rules + 1, -1).sum(axis=1)
         fold = Fold(weights.tolist(), measure, ("rule", "rules"), sizes.tolist(), keeps_last=True)
         return PrintedTable(
@@ -127,7 +126,7 @@ class ListedRules(Pictured):
         )
 
     def _sql_of(self, values: Sequence[str]) -> list[str]:
-        """Return which of the values, expressions of SQL, is that of a row's part, as lines."""
+        """Return lines of SQL that select the value, an SQL expression, of a row's part."""
         columns, is_open = self.schema.columns, self.is_open
         conditions = (
             [sql_condition(columns[j], range(i, k), is_open=is_open) for j, i, k in rule]
@@ -137,7 +136,7 @@ class ListedRules(Pictured):
         return sql_case(told, values[-1:])
 
     def _part_dicts(self, parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Return the rules as plain data with what is known of each part."""
+        """Return the rules as plain data with the given data of each part."""
         rules = [
             {"if": antecedent_dict(self.schema, rule, is_open=self.is_open), **part}
             for rule, part in zip(self.rules, parts[:-1], strict=True)
@@ -152,9 +151,9 @@ class ListedRules(Pictured):
 def read_rules(
     record: Mapping[str, Any], schema: Schema, n_candidates: Integers, n_classes: int | None = None
 ) -> tuple[tuple[Antecedent, ...], Floats]:
-    """Return rules and counts of what `ListedRules.to_record` returned, checked.
+    """Return rules and counts from the result of `ListedRules.to_record`, checked.
 
-    n_candidates (max_size + 1,): those of each size; `n_classes` is None without labels.
+    n_candidates (max_size + 1,): the number of each size; `n_classes` is None without labels.
     """
     rules = tuple(_read_rule(rule, schema) for rule in record["rules"])
     if len(set(rules)) < len(rules) or len(rules) > MAX_RULES:
@@ -170,7 +169,7 @@ def read_rules(
 
 
 def read_numbers_of_candidates(value: object, max_size: int) -> Integers:
-    """Return a saved model's numbers of candidates of 0 (none), 1, .. `max_size` conditions."""
+    """Return a saved model's numbers of candidates with 0 (none), 1, .. `max_size` conditions."""
     if (
         not isinstance(value, list)
         or len(value) != max_size + 1
@@ -185,7 +184,7 @@ def read_numbers_of_candidates(value: object, max_size: int) -> Integers:
 
 
 def _read_rule(record: Sequence[Sequence[Any]], schema: Schema) -> Antecedent:
-    """Return a rule, checked: conditions that a candidate may have, on ascending columns."""
+    """Return a rule, checked: valid conditions of a candidate, on ascending columns."""
     conditions = [Condition(*condition) for condition in record]
     for condition in conditions:
         if not all(type(number) is int for number in condition):

@@ -1,7 +1,7 @@
 """The best rule list, with a certificate: branch and bound over all lists, for either likelihood.
 
-`search` is the search, `bounds` what it rests on, with the proofs; `points` is the data as no list
-can part it.
+`search` has the search, `bounds` its bounds with proofs, and `points` the points of the data that
+no list can separate.
 """
 
 from bayescascade.methods.rules.exact.search import BoundPoint, CertifiedList, best_list

@@ -1,71 +1,72 @@
-r"""Looking at one prefix of a list: the lists it begins, and bounds on all that are longer.
+r"""One prefix of a list: the lists that end after it, and bounds on all longer lists.
 
-A prefix leaves a set R of points. Its value P is what its rules add to the log density: the log
-prior of their sizes and their parts' terms ``T``. A list that goes on with k rules and ends has ``P
-+ prior(k) + sum T(S)`` over its k + 1 further parts S, disjoint sets of points that make up R; the
-points of a rule's part are among those that its candidate would capture. The prior is bounded at
-the end. `points` names the sums; let ``sat`` be the saturated value. Here are the bounds on ``sum
-T`` and why they hold. They are of any number of parts, of which some may be empty (``T = 0``), and
-nowhere is a longer list taken for less probable: the prior may favor it.
+A prefix leaves a set R of points. Its value P is the contribution of its rules to the log density:
+the log prior of their sizes and their parts' terms ``T``. A list that continues with k rules and
+ends has ``P + prior(k) + sum T(S)`` over its k + 1 further parts S, disjoint sets of points with
+union R; the points of a rule's part are among those that its candidate would capture. The bound on
+the prior is at the end. `points` names the sums; let ``sat`` be the saturated value. The bounds on
+``sum T`` and their proofs follow. They hold for any number of parts, some of which may be empty
+(``T = 0``). They never assume that a longer list is less probable, because the prior may favor it.
 
 Parts of points, one by one
     Labels: ``T(S) = ln E prod_c p_c^n_c`` over a Dirichlet distribution of ``p``. The likelihood of
-    any part of the points is at most its maximum, ``exp(sat)``, whatever p: ``T(S) <= sat(S)``.
-    Densities: of all rows' weight n, with what parts add up to anyway in the prior's ``H``, ``T =
-    D(s, a) + s ln(s / n v)``; `excess` has D. Let ``d(s) = D(s, a')``, ``a' = max(a, 1/2)``: ``T <=
-    s ln(s / n v) + d(s)``, as lnG(s + a) - lnG(a) grows with a. The function ``s ln(s / v)`` is
-    convex and homogeneous, so it is at most its sum over the cells of S. ``d`` is concave, as
-    ``psi'(x + 1/2) < 1 / x``, and grows, so k + 1 parts have ``sum d(s) <= (k + 1) d(s_R / (k +
-    1))``, the `slack`; it grows with the number of parts too. In all, ``sum T <= sat(R) + slack``.
+    any set of points is at most its maximum, ``exp(sat)``, for any p: ``T(S) <= sat(S)``.
+    Densities: with n the weight of all rows, and the terms that depend only on the number of parts
+    in the prior's ``H``, ``T = D(s, a) + s ln(s / n v)``; `excess` has D. Let ``d(s) = D(s, a')``,
+    ``a' = max(a, 1/2)``: ``T <= s ln(s / n v) + d(s)``, as lnG(s + a) - lnG(a) grows with a. The
+    function ``s ln(s / v)`` is convex and homogeneous, so it is at most its sum over the cells of
+    S. ``d`` is concave, as ``psi'(x + 1/2) < 1 / x``, and increasing, so k + 1 parts have ``sum
+    d(s) <= (k + 1) d(s_R / (k + 1))``, the `slack`, which also grows with the number of parts.
+    Together, ``sum T <= sat(R) + slack``.
 
 Parts of groups in their order (`kernels.parts.partition`)
     Any division of R into K sets of points has at most the value of the best division into K
-    intervals of the groups sorted by composition: T of labels (of the first class and the others,
-    whose labels add a term <= 0 to it) is convex in the two classes' weights, being the logarithm
-    of an integral of exponentials of linear functions; so is ``s ln(s / v)`` in (s, v). A sum of
-    convex functions of the parts' sums is largest at a vertex of the polytope of those sums, where
-    the parts are separated by cones of the plane: by intervals of the ratio.
+    intervals of the groups sorted by composition: T of labels (of the first class and the others
+    together; the labels among the others add a term <= 0) is convex in the two weights, because it
+    is the logarithm of an integral of exponentials of linear functions; so is ``s ln(s / v)`` in
+    (s, v). A sum of convex functions of the parts' sums is largest at a vertex of the polytope of
+    those sums, where the parts are separated by cones of the plane: by intervals of the ratio.
 
 Stairs, for labels (`kernels.parts.climb`)
-    Count what captured points weigh on two axes: points of the first class alone, and points
-    without it. A part with (x, y) of them has ``T <= sat - O(x, y)``, ``O = -ln E p^x (1 - p)^y``
-    with p from Beta(a, (C - 1) a): all other points are worth their maximum, and labels of the
-    other classes, told apart, add a term <= 0. O grows with x and with y.
+    Measure the weight of captured points on two axes: points of the first class only, and points
+    without it. A part with weights (x, y) has ``T <= sat - O(x, y)``, ``O = -ln E p^x (1 - p)^y``
+    with p from Beta(a, (C - 1) a): all other points have at most their maximum, and the labels
+    among the other classes add a term <= 0. O grows with x and with y.
 
-    Let q be a rule's cost (see below). A rule that captures (x, y) when (u, w) had been before
-    costs ``q + O(x, y)``. At the end of that step *all* points of its candidate, (X, Y) of those in
-    R, have been captured, so ``x <= X <= u + x`` and ``y <= Y <= w + y``: a candidate with points
-    of both kinds can have a part of one kind only after the others were captured. Forget which
-    points they were, and the least cost V(u, w) of going on and ending, where the `else` costs O of
-    all that is left, is a shortest path. V falls as u and w grow: the steps of a path from (u, w)
-    are possible from further on, each cut to what it still adds, at no more cost. So V at a step of
-    a grid bounds V at all points up to it from the step before; a step that goes on by ``(i, j)``
-    steps of the grid captures more than ``i - 1`` and ``j - 1`` of them, and at least one point
-    where i or j is not 0. Sums of whole weights are whole: that least one is rounded up. A rule
-    that captures nothing on the axes costs ``q >= 0`` and leads nowhere, so the shortest path needs
-    none. A child begins at what its rule captures; what its candidates capture of R is no less than
-    what they do of the child's points.
+    Let q be a rule's cost (see below). A rule that captures (x, y) after (u, w) have been captured
+    costs ``q + O(x, y)``. After that step *all* points of its candidate, (X, Y) of those in R, have
+    been captured, so ``x <= X <= u + x`` and ``y <= Y <= w + y``: a candidate with points of both
+    kinds can have a part of one kind only after the others were captured. If only these weights are
+    kept, the least cost V(u, w) to continue and end, where the `else` costs O of the rest, is a
+    shortest path. V decreases as u and w grow: the steps of a path from (u, w) are also possible
+    from a later point, each reduced to what it still adds, at no more cost. So V at a grid step
+    bounds V at all points between the previous step and it. A move by ``(i, j)`` grid steps
+    captures more than ``i - 1`` and ``j - 1`` of them, and at least one point if i or j is not 0.
+    Sums of whole weights are whole, so this minimum is rounded up. A rule that captures nothing on
+    the axes costs ``q >= 0`` and does not move, so the shortest path needs none. A child starts at
+    the weights that its rule captures; its candidates capture at least as much of R as of the
+    child's points.
 
-    As one rule follows at least, the rules also cost at least the least cost of a rule.
+    At least one rule follows, so the rules also cost at least the minimum cost of a rule.
 
-What further rules can add to the log prior, whatever they are: bounds by their number.
+Bounds on the contribution of further rules to the log prior, by their number.
 
 A prefix has ``m`` rules, ``u_c`` of them of size ``c``, so that ``a_c = N_c - u_c`` candidates of
 that size are left. The log prior of ``k`` further rules of sizes ``c_1 .. c_k`` is, by `ListPrior`,
 ``H(m + k)`` and a sum over the rules j of ``s(c_j) - ln Z_j - ln(a_{c_j} - i_j)``: ``H`` is the log
-probability of the length, and for densities the likelihood's term for the number of parts with it;
-``s`` the log weight of a size; ``i_j`` how many of the further rules before j have that size;
-``Z_j`` the summed weights of the sizes of which a candidate is left.
+probability of the length, for densities plus the likelihood's term for the number of parts; ``s``
+the log weight of a size; ``i_j`` the number of further rules before j of that size; ``Z_j`` the
+summed weights of the sizes with a candidate left.
 
-* Sizes with ``a_c >= j`` cannot have run out before rule j, so ``Z_j`` is at least the sum of their
-  weights, or if there are none the least weight of a size that is left: ``L_j``.
+* Sizes with ``a_c >= j`` cannot be used up before rule j, so ``Z_j`` is at least the sum of their
+  weights or, if there are none, the least weight of a remaining size: ``L_j``.
 * With ``k_c`` further rules of size c, the other terms are ``sum_c sum_{i < k_c} [s(c) - ln(a_c -
   i)]``. `totals` maximizes them over all ways to write k as the sum of some ``k_c <= a_c``.
 * Let ``w_c = s(c) - ln Z_1 - ln a_c``, the log prior of a next rule of size c. The same maximum of
-  ``sum_c sum_{i < k_c} [ln a_c - ln(a_c - i)]`` leads to an excess ``G(k)`` for which the log
-  prior is at most ``G(k) + sum_j w_{c_j}``. With any slope ``mu``, ``G(k) <= max_k' [G(k') - mu k']
-  + mu k``: an offset, and a cost of ``-(w_c + mu)`` for each rule. Slopes are those of G at a few
-  numbers of rules, but so low that no cost is negative.
+  ``sum_c sum_{i < k_c} [ln a_c - ln(a_c - i)]`` leads to an excess ``G(k)`` for which the log prior
+  is at most ``G(k) + sum_j w_{c_j}``. With any slope ``mu``, ``G(k) <= max_k' [G(k') - mu k'] + mu
+  k``: an offset, and a cost of ``-(w_c + mu)`` for each rule. The slopes are those of G at a few
+  numbers of rules, lowered so that no cost is negative.
 """
 
 from typing import NamedTuple
@@ -84,25 +85,25 @@ from bayescascade.methods.rules.posterior import DensityListPosterior
 
 _SLOPES_AT = (2, 8)
 _N_SLOPES = len(_SLOPES_AT)
-_MOST_PARTED = 48  # groups; the work is their square times the number of parts
+_MOST_PARTED = 48  # groups; the work is groups squared times parts
 _N_STEPS = 32
 
 
 class _Further(NamedTuple):
-    """Bounds on the log prior of what may follow a prefix, with S slopes."""
+    """Bounds on the log prior of continuations of a prefix, with S slopes."""
 
     next_rule: Floats  # (H + 1,): log prior of a next rule of each size, -inf if none is left
-    totals: Floats  # (K + 1,): the most that 0, 1, .. further rules contribute, by their number too
+    totals: Floats  # (K + 1,): maximum contribution of 0, 1, .. further rules
     slopes: Floats  # (S,)
-    offsets: Floats  # (2, S): most that one or more, two or more, rules exceed a slope's line by
-    costs: Floats  # (S, H + 1) >= 0: price of a rule of each size, infinite if none is left
-    empty_gain: Floats  # (H + 1,): most that a rule of each size adds that captures nothing
+    offsets: Floats  # (2, S): maximum excess over a slope's line, for >= 1 and >= 2 rules
+    costs: Floats  # (S, H + 1) >= 0: cost of a rule of each size, infinite if none is left
+    empty_gain: Floats  # (H + 1,): maximum gain of a rule that captures nothing, by size
 
 
 class _FurtherRules:
-    """The bounds of a posterior, kept for each vector of the numbers of rules of each size.
+    """The bounds for a posterior, cached by the numbers of rules of each size.
 
-    lengths (M + 1,): what a list of 0, 1, .. rules has for its length, ``H``.
+    lengths (M + 1,): the term ``H`` of a list of 0, 1, .. rules.
     """
 
     def __init__(self, posterior: RuleListPosterior) -> None:
@@ -117,14 +118,14 @@ class _FurtherRules:
         self._known: dict[tuple[int, ...], _Further] = {}
 
     def after(self, used: tuple[int, ...]) -> _Further:
-        """Return bounds after a prefix, by its numbers of rules of 0 (none), 1, .. conditions."""
+        """Return the bounds after a prefix, by numbers of rules of 0 (none), 1, .. conditions."""
         found = self._known.get(used)
         if found is None:
             found = self._known[used] = self._bounds(np.array(used))
         return found
 
     def leave_out(self, least: Floats) -> None:
-        """Leave out long lists: of 0, 1, .. rules the log prior must reach `least`, (M + 1,)."""
+        """Exclude long lists: the log prior of 0, 1, .. rules must reach `least`, (M + 1,)."""
         totals = self.after((0,) * self._n_of_size.size).totals
         longest = int(np.flatnonzero(totals >= least[: totals.size]).max(initial=0))
         if longest < self._longest:
@@ -168,12 +169,12 @@ class _FurtherRules:
         return norms
 
     def _empty_gain(self, left: Integers, lengths: Floats) -> Floats:
-        """Return what a rule that captures nothing can gain, by size.
+        """Return a bound on the gain of a rule that captures nothing, by size.
 
-        A list with k further rules has one length more with it, and one candidate of its size less
-        for each of them: it is more probable by ``H(m + k + 1) - H(m + k) + s(c) - ln Z - ln(a_c -
-        k_c)`` than the list without it, and ``k_c <= k``. Where a size may run out, ``Z`` would
-        change as well: there the gain is not bounded, but infinite.
+        With this rule, a list with k further rules is longer by one, and each of them has one
+        candidate of its size less. The log density differs by ``H(m + k + 1) - H(m + k) + s(c) - ln
+        Z - ln(a_c - k_c)`` from that without it, and ``k_c <= k``. If a size may be used up, ``Z``
+        would change as well; then the bound is infinite.
         """
         gain = np.full(left.size, -np.inf)
         most = lengths.size - 1
@@ -188,9 +189,9 @@ class _FurtherRules:
 
 
 def _lines(excess: Floats, highest: float) -> tuple[Floats, Floats]:
-    """Return slopes of at most `highest`, and the offsets of the lines above the excess."""
+    """Return slopes of at most `highest`, and offsets of the lines above the excess."""
     steps = np.diff(excess)
-    if not steps.size:  # nothing can follow
+    if not steps.size:  # no rule can follow
         return np.zeros(_N_SLOPES), np.full((2, _N_SLOPES), -np.inf)
     slopes = np.minimum(steps[np.minimum(_SLOPES_AT, steps.size - 1)], highest)
     above = excess - slopes[:, np.newaxis] * np.arange(excess.size)
@@ -199,7 +200,7 @@ def _lines(excess: Floats, highest: float) -> tuple[Floats, Floats]:
 
 
 def _best_split(terms: list[Floats], most: int) -> Floats:
-    """Return the largest sum of the first few terms of each list, 0 .. most of them in all."""
+    """Return the largest sum of the first terms of each list, for 0 .. `most` terms in total."""
     best = np.full(most + 1, -np.inf)
     best[0] = 0.0
     for each in terms:
@@ -212,16 +213,16 @@ def _best_split(terms: list[Floats], most: int) -> Floats:
 
 
 class _Children(NamedTuple):
-    """What may follow a prefix, one entry for each candidate that has an effect."""
+    """The rules that may follow a prefix, one entry for each candidate that captures something."""
 
     rules: Integers  # candidates
-    values: Floats  # what the rule adds to the value of the prefix
-    closed: Floats  # what a list that ends with the rule adds
-    bounds: Floats  # what longer lists add, at most
+    values: Floats  # contribution of the rule to the value of the prefix
+    closed: Floats  # contribution of the rule and the `else` if the list ends there
+    bounds: Floats  # upper bound for longer lists
 
 
 class Prefix:
-    """The prefix that is being looked at; `enter` another before anything else is asked.
+    """The current prefix; call `enter` for another prefix before the other methods.
 
     All values and bounds are in nats, relative to the value of the prefix. The points may take
     `memory_limit` bytes.
@@ -247,7 +248,7 @@ class Prefix:
         self.enter((), self.root_sizes)
 
     def enter(self, rules: tuple[int, ...], used: tuple[int, ...]) -> bytes:
-        """Look at the prefix of these rules; return a key of what it leaves, and rules by size."""
+        """Make these rules the prefix; return a key of its remaining points and rule sizes."""
         self._rules, self._used = rules, used
         self._after = self.further.after(used)
         descend(
@@ -259,12 +260,12 @@ class Prefix:
         return self._key.tobytes() + bytes(used)
 
     def closed(self) -> float:
-        """Return what the `else` adds if the list ends here."""
+        """Return the contribution of the `else` if the list ends here."""
         value = parts.part_value(self._model, self._whole)
         return float(self.further.lengths[len(self._rules)]) + value
 
     def value(self, rules: tuple[int, ...]) -> float:
-        """Return a positive list's log density as a search adds it up; go back to the root."""
+        """Return a list's log density > -inf as a search adds it up; go back to the root."""
         value, used = 0.0, self.root_sizes
         for position, rule in enumerate(rules):
             self.enter(rules[:position], used)
@@ -279,12 +280,12 @@ class Prefix:
         return value
 
     def most_likely(self) -> Floats:
-        """Return a bound on the parts of 0, 1, .. further rules, (M + 1,) float64."""
+        """Return a bound on the terms of the parts of 0, 1, .. further rules, (M + 1,) float64."""
         most: Floats = self._slack + self._whole[-1]
         return most
 
     def bound(self) -> float:
-        """Return what longer lists add, at most, by the prior and by parts of groups."""
+        """Return an upper bound for longer lists, by the prior and by partitions of groups."""
         totals = self._after.totals
         if totals.size == 1:
             return -np.inf
@@ -300,7 +301,7 @@ class Prefix:
         return float((totals + of_parts + self._slack[: totals.size])[1:].max())
 
     def children(self) -> tuple[_Children, float]:
-        """Return which rules may follow, and what longer lists add at most, by the stairs."""
+        """Return the rules that may follow, and an upper bound for longer lists by the stairs."""
         divide(
             self._candidates, self._points.arrays, self._points.features, self._remaining,
             self._spare, self._group, self._captured, self._left, self._fates,
@@ -317,7 +318,7 @@ class Prefix:
         return found, bound
 
     def idle_rules(self) -> list[tuple[int, float]]:
-        """Return rules that capture nothing, one of each size that may pay, and their log prior."""
+        """Return a rule that captures nothing for each size that may gain, and its log prior."""
         found = []
         for size in np.flatnonzero(self._after.empty_gain > 0.0):
             idle = np.flatnonzero((self._fates == NOTHING) & (self._candidates.sizes == size))
@@ -327,7 +328,7 @@ class Prefix:
         return found
 
     def _after_next(self) -> Floats:
-        """Return what the prior and slack add at most after a next rule of each size."""
+        """Return a bound on prior plus slack after a next rule of each size."""
         most = np.full(len(self._used), -np.inf)
         for size in np.flatnonzero(self._after.next_rule > -np.inf):
             used = tuple(n + (k == size) for k, n in enumerate(self._used))
@@ -351,7 +352,7 @@ class Prefix:
         return float((after.offsets[0] - cost).min() + self._whole[-2])
 
     def _slack_of_parts(self) -> Floats:
-        """Return how much 1, 2, .. parts of densities exceed the saturated value, at most."""
+        """Return a bound on the excess of 1, 2, .. parts of densities over the saturated value."""
         n = self.further.lengths.size
         if not self._is_density:
             return np.zeros(n)

@@ -1,43 +1,43 @@
-"""The points that no list can part, as bits, in groups whose points are alike.
+"""The points that no list can separate, as bits, in groups of equal composition.
 
-For labels a point is a distinct row of the features, whatever its labels: its weight is that of its
-rows. For densities it is a cell of the domain, with or without rows: its weight is its volume. Two
-points are of one group if their compositions are equal: the shares of the classes, or the weight of
-the rows per volume. Whatever a bound looks at is linear in the weights of the groups; the columns
-of `Points.features` are what a unit of weight of each group adds to
+For labels a point is a distinct row of the features, with any labels; its weight is that of its
+rows. For densities it is a cell of the domain, with or without rows; its weight is its volume. Two
+points are in one group if their compositions are equal: the shares of the classes, or the weight of
+the rows per volume. All sums in the bounds are linear in the weights of the groups; the columns of
+`Points.features` are the contributions of a unit of weight of each group to
 
-* labels: the weight of each class, the heaviest first; of it that of points of the first class
-  alone, and of points without that class; the saturated values, ``sum_c n_c ln(n_c / n)`` over
-  points, where all other classes are taken for one, and where they are not;
+* labels: the weight of each class, the heaviest first; the weight of points of the first class
+  only, and of points without it; the saturated values, ``sum_c n_c ln(n_c / n)`` over points, with
+  all other classes taken as one, and with all classes;
 * densities: the weight of the rows; the volume; the saturated value, ``s ln(s / n v)``, with n the
   weight of all rows.
 
 Groups are sorted by composition, the ratio of the first class to the others first: a line for
 densities and for two classes.
 
-**Rounding**, how far off it may put what a search adds up, and what is proved in spite of it. Let r
-be a bound on the rounding of every log density, of a list or of a bound on lists, that the search
-adds up, and p that of the posterior's own log density of the list returned.
+**Rounding**: its effect on the sums of a search, and what is proved in spite of it. Let r bound the
+rounding error of every log density, of a list or of a bound on lists, that the search adds up. Let
+p bound that of the posterior's own log density of the returned list.
 
-* A list replaces the best one only if it seems better by more than 2 r, so that lists of the same
-  density, whichever way they are added up, are not taken for better ones one after the other.
-* What is left out has a bound that seems no more than 2 r above the best one's value: no list in it
-  has a log density above that value by more than 3 r.
-* A prefix that leaves the same points as another one goes on alike, and is not followed if its
-  value seems no more than 2 r / K above the other's. Both go on by adding the same numbers, and
-  rounding is monotone: in the search's own numbers a list loses no more by it. It is longer each
-  time that this happens to a list, so all times together cost 2 r. To compare these numbers with
-  the bound above takes r twice more: 7 r.
-* The best list's value is off by r, and the posterior's log density of it by p: `proved` = 8 r + p
-  is by how much a list may be more probable than the one returned, once the search has ended.
+* A list replaces the best one only if it appears better by more than 2 r. So lists of the same
+  density, added up in different ways, do not replace each other.
+* Lists are excluded if their bound appears at most 2 r above the best value: none of them has a log
+  density above that value by more than 3 r.
+* A prefix that leaves the same points as another one has equivalent continuations, and is not
+  followed if its value appears at most 2 r / K above the other's. Both continue by adding the same
+  numbers, and rounding is monotone: in the search's own numbers a list loses no more by this. The
+  list is longer each time that this happens, so all times together cost 2 r. Comparing these
+  numbers with the bound above takes r twice more: 7 r.
+* The best list's value is off by r, and the posterior's log density of it by p: no list is more
+  probable than the returned one by more than `proved` = 8 r + p, once the search has ended.
 
 *The bound r.* A value or bound adds up the terms of up to K = M + 1 parts and of the prior, whose
-sizes `methods.rules.models` bounds; saturated values are at most E, or ``E + N V``, in all, and a
-path over the stairs costs at most what it costs to end at once. Each is off by `OPERATIONS` `UNIT`
-of its size; adding up, C classes and four numbers for each of K parts, and G groups, takes ``C + 4
-K + G`` further ones. Sums of weights, taken over P points in G groups of equal composition, are off
-by ``(P + G + 4) UNIT``, and so are volumes. Where all weights are whole, and that share of their
-sum is below 1/4, sums are rounded to the whole numbers that they are, and the share is 0.
+sizes `methods.rules.models` bounds; saturated values are at most E, or ``E + N V``, in total, and a
+path over the stairs costs at most as much as ending at once. Each has an error of `OPERATIONS`
+`UNIT` of its size; the sums over C classes, four numbers for each of K parts, and G groups add ``C
++ 4 K + G`` further ones. Sums of weights, over P points in G groups of equal composition, have an
+error of ``(P + G + 4) UNIT``, and so have volumes. If all weights are whole, and that share of
+their sum is below 1/4, sums are rounded to the exact whole numbers, and the share is 0.
 """
 
 from dataclasses import dataclass
@@ -65,11 +65,11 @@ _GIGABYTE = 1e9
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """Points as kernels read them."""
+    """Points as arrays for kernels."""
 
-    arrays: RowArrays  # points in place of rows, groups in place of classes
-    features: Floats  # (n_groups, F): what a unit of weight of each group adds to the sums
-    # (2,): of labels, least weight of a point of the first class alone, and of one without it, or 0
+    arrays: RowArrays  # points as rows, groups as classes
+    features: Floats  # (n_groups, F): contribution of a unit of weight of each group to the sums
+    # (2,): for labels, least weight of a point of the first class only, and of one without it, or 0
     least_pure: Floats
 
 
@@ -77,7 +77,7 @@ def points_of(posterior: RuleListPosterior, memory_limit: float) -> Points:
     """Return a posterior's points; TooLargeError if a domain's cells exceed `memory_limit`."""
     if isinstance(posterior, DensityListPosterior):
         codes, weights, rates = _cells(posterior, memory_limit)
-        distinct, groups = np.unique(rates, return_inverse=True)  # with an axis, ten times as slow
+        distinct, groups = np.unique(rates, return_inverse=True)  # ten times slower with an axis
         groups = groups.reshape(-1)
         shares = distinct[:, np.newaxis]
     else:
@@ -85,7 +85,7 @@ def points_of(posterior: RuleListPosterior, memory_limit: float) -> Points:
         codes, weights, compositions = _distinct_features(posterior)
         shares, groups = np.unique(compositions, axis=0, return_inverse=True)
         others = shares[:, 1:].sum(axis=1)
-        # by their ratio: a share of 1 may be one of 1 - 1e-20
+        # by the ratio: a share of 1 may be a rounded 1 - 1e-20
         with np.errstate(divide="ignore"):
             order = np.argsort(shares[:, 0] / others, kind="stable")
         shares, others, groups = shares[order], others[order], np.argsort(order)[groups.reshape(-1)]
@@ -128,7 +128,7 @@ def _cells(posterior: DensityListPosterior, memory_limit: float) -> tuple[Codes,
     schema, table = posterior.schema, posterior.table
     shape = tuple(schema.n_levels.tolist())
     n_cells = prod(shape)
-    # codes and their copy by column, volumes, rates, groups and their sorting; the conditions' bits
+    # codes and their copy by column, volumes, rates, groups and their sorting; bits of conditions
     needed = n_cells * (4 * len(shape) + 64 + len(posterior.antecedents.items) / 8)
     if needed > memory_limit:
         raise TooLargeError(
@@ -149,9 +149,9 @@ def _cells(posterior: DensityListPosterior, memory_limit: float) -> tuple[Codes,
 class SearchRounding:
     """The rounding of a search's own numbers."""
 
-    bound: float  # > 0, nats: on the rounding of a value, or of a bound, of lists
+    bound: float  # > 0, nats: maximum rounding error of a value or bound of lists
     is_whole: bool  # whether sums of weights can be rounded to whole numbers
-    n_parts: int = MAX_RULES + 1  # most parts of a list
+    n_parts: int = MAX_RULES + 1  # maximum number of parts of a list
 
     @classmethod
     def of(cls, posterior: RuleListPosterior, points: Points, n_parts: int) -> "SearchRounding":
@@ -178,14 +178,14 @@ class SearchRounding:
 
     @property
     def enough(self) -> float:
-        """By how much a list must seem better to be taken for better, nats."""
+        """The difference by which a list must appear better to replace the best, nats."""
         return 2.0 * self.bound
 
     @property
     def alike(self) -> float:
-        """By how much a prefix must seem better than one that goes on alike, nats."""
+        """The difference by which a prefix must appear better than an equivalent one, nats."""
         return self.enough / self.n_parts
 
     def proved(self, of_posterior: float) -> float:
-        """Return by how much a list may be better though the search ended, nats."""
+        """Return how much better another list may be although the search ended, nats."""
         return 8.0 * self.bound + of_posterior

@@ -1,27 +1,27 @@
 """The search for the best list: best first, by bounds that `bounds` proves.
 
-The prefix with the highest bound is looked at next: each candidate that may follow it ends a list,
-which may be the best so far, and begins longer ones, which wait with their own bound. Whatever
-waits, no list that is not yet seen is more probable than the highest bound among it; when that is
-no more than the best list, the search is over.
+The prefix with the highest bound is visited next. Each candidate that may follow it ends a list,
+which may be the best so far, and starts longer lists, which wait with their own bound. No unseen
+list is more probable than the highest bound among the waiting prefixes. When that is not above the
+best list, the search is over.
 
-A rule of labels may be idle: it captures nothing of what is left. Where the prior expects more
-rules than the data need, the best list has such rules, its last ones perhaps; of densities none
-has, for a part without a cell has density zero. Idle rules stay idle, so those of one size are
-alike, and the first unused stands for them all. It is followed as a prefix of its own, with the
-bound of the prefix before it, unless no list gains by it (`bounds`: its empty gain); that it ends a
-list too is noted then.
+A rule of a label list may be idle: it captures none of the remaining points. If the prior expects
+more rules than the data need, the best list has such rules, possibly at its end. Density lists have
+none, because a part without a cell has density zero. Idle rules stay idle, so idle rules of one
+size are equivalent, and the first unused one represents them. It is followed as a prefix of its
+own, with the bound of the previous prefix, unless no list gains by it (`bounds`: its empty gain);
+the list that ends with it is noted then.
 
-Two prefixes that leave the same points, with as many rules of each size, go on alike: of these only
-the more probable is followed; but for rounding, the first (`exact.points`). What one has used is
-idle after the other, and of each size both have used as many; so where a list goes on from one by a
-rule of the other, it can go on from the other by an idle rule of that size instead. (128 bits
-of a hash distinguish them, so that a list is overlooked with a probability below 1e-20 in a search
-of a billion prefixes.)
+Two prefixes that leave the same points, with equal numbers of rules of each size, are equivalent.
+Only the more probable one is followed; within rounding, the first (`exact.points`). The rules used
+by one are idle after the other, and both have used the same number of each size. So if a list
+continues one of them by a rule of the other, the other can be continued by an idle rule of that
+size instead. (Prefixes are distinguished by 128 bits of a hash, so a list is overlooked with a
+probability below 1e-20 in a search of a billion prefixes.)
 
-A candidate of 20 bytes that waits is small, but there are many. Once they take as much memory as
-allowed, the prefix with the highest bound is followed depth first, which needs next to none, before
-the next; its bound counts until all of it has been seen.
+A waiting candidate takes only 20 bytes, but there are many. When they use all allowed memory, the
+prefix with the highest bound is searched depth first, which needs almost no memory, before the next
+one; its bound counts until all of it has been searched.
 """
 
 import heapq
@@ -46,9 +46,9 @@ _SECONDS_BETWEEN_REPORTS = 0.5
 
 
 class BoundPoint(NamedTuple):
-    """Where a search stands."""
+    """The state of a search."""
 
-    seconds: float  # since it began
+    seconds: float  # since its start
     n_visited: int  # prefixes looked at
     log_density: float  # of the best list so far, nats
     upper_bound: float  # nats; no list's log density is higher
@@ -56,23 +56,23 @@ class BoundPoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CertifiedList:
-    """The best list found, and how much better any list can be at most."""
+    """The best list found, and a bound on how much better any other list can be."""
 
     state: RuleList
     log_density: float  # of the list, nats
-    # Nats; no list's log density is higher. If the search ended, it is above
-    # `log_density` by the rounding.
+    # Nats; no list's log density is higher. If the search ended, it exceeds `log_density` by the
+    # rounding.
     upper_bound: float
     rounding: float  # >= 0, nats: proved bound on the rounding of the proof; see `exact.points`
     is_optimal: bool  # the search ended: no list is more probable by more than `rounding`
     interrupted: bool  # whether Ctrl-C ended the search early
     n_visited: int  # prefixes looked at
     seconds: float
-    trace: tuple[BoundPoint, ...]  # whenever a better list was found, and about twice a second
+    trace: tuple[BoundPoint, ...]  # at each better list, and about twice a second
 
     @property
     def gap(self) -> float:
-        """How much higher any list can be at most, nats; 0.0 if optimal, and rounding unseen."""
+        """Bound on how much higher any list can be, nats; 0.0 if optimal up to rounding."""
         open_gap = 0.0 if self.is_optimal else self.upper_bound - self.log_density
         return shown_gap(open_gap, self.rounding)
 
@@ -86,12 +86,12 @@ def best_list(
     progress: Callable[[BoundPoint], object] | None = None,
     max_visited: int | None = None,
 ) -> CertifiedList:
-    """Search for the most probable list until it is certain, or as long as allowed.
+    """Search for the most probable list until it is proved, or a limit is reached.
 
     Nothing is random. Ctrl-C, `time_limit` >= 0, seconds, and `max_visited` >= 1 prefixes end it
-    with what was found and a valid bound. Beyond `memory_limit` > 0, bytes, of prefixes that wait,
-    it goes on depth first. The better `start` is, the more can be left out. `progress` is called
-    about twice a second. TooLargeError if the cells of a density's domain take more than
+    with the best list so far and a valid bound. When waiting prefixes exceed `memory_limit` > 0,
+    bytes, it continues depth first. With a better `start`, more lists can be excluded. `progress`
+    is called about twice a second. TooLargeError if the cells of a density's domain take more than
     `memory_limit`.
     """
     started, first = perf_counter(), RuleList() if start is None else start
@@ -129,7 +129,7 @@ def best_list(
 
 @dataclass(slots=True)
 class _Branch:
-    """A prefix that has been looked at, and the rules that may follow it, best bound first."""
+    """A visited prefix, and the rules that may follow it, highest bound first."""
 
     rules: tuple[int, ...]
     used: tuple[int, ...]
@@ -144,7 +144,7 @@ class _Branch:
 
     @property
     def bound(self) -> float:
-        """Of the next one to follow."""
+        """Bound of the next rule to follow."""
         return float(self.bounds[self.position])
 
     @property
@@ -154,7 +154,7 @@ class _Branch:
 
 @dataclass(slots=True)
 class _Search:
-    """A search under way; after an interrupt, `best` and `ceiling` are still true."""
+    """A running search; after an interrupt, `best` and `ceiling` are still valid."""
 
     prefix: Prefix
     best: tuple[float, tuple[int, ...]]
@@ -173,7 +173,7 @@ class _Search:
     _likely: Floats = field(default_factory=lambda: np.empty(0))
 
     def run(self) -> bool:
-        """Search; return whether the best list is certain."""
+        """Search; return whether the best list is proved."""
         root, order = self.prefix, count()
         try:
             self.ceiling = max(root.closed(), root.bound())
@@ -204,7 +204,7 @@ class _Search:
         self._n_bytes += branch.n_bytes
 
     def _follow_best(self) -> _Branch | None:
-        """Look at the prefix with the highest bound."""
+        """Visit the prefix with the highest bound."""
         _, number, branch = self._waiting[0]
         position = branch.position
         branch.position += 1
@@ -216,7 +216,7 @@ class _Search:
         return self._follow(branch, position)
 
     def _follow_to_the_end(self, branch: _Branch) -> bool:
-        """Look at all that a branch leads to, depth first; return whether it could be done."""
+        """Search a whole branch depth first; return whether it was completed."""
         path = [branch]
         while path:
             if self._must_stop():
@@ -241,7 +241,7 @@ class _Search:
     def _look(
         self, rules: tuple[int, ...], used: tuple[int, ...], value: float, bound: float
     ) -> _Branch | None:
-        """Look at a prefix: note the lists that it begins; return what may be worth following."""
+        """Visit a prefix and note the lists that end after it; return its branch, if useful."""
         prefix = self.prefix
         key = prefix.enter(rules, used)
         if self._seen.get(key, -np.inf) >= value - prefix.rounding.alike:
@@ -250,7 +250,7 @@ class _Search:
             self._n_bytes += 0 if key in self._seen else _BYTES_OF_KEY
             self._seen[key] = value
         self.n_visited += 1
-        self._note(value + prefix.closed(), rules)  # of an idle last rule not yet known
+        self._note(value + prefix.closed(), rules)  # a new list if the last rule is idle
         bound = min(bound, value + prefix.bound())
         if bound <= self._enough():
             return None
@@ -264,7 +264,7 @@ class _Search:
         bounds = np.minimum(bound, value + children.bounds)
         kept = np.flatnonzero(bounds > self._enough())
         kept = kept[np.argsort(-bounds[kept], kind="stable")]
-        idle = prefix.idle_rules()  # first, as nothing has a higher bound
+        idle = prefix.idle_rules()  # first, because no bound is higher
         idle_rules = np.array([rule for rule, _ in idle], np.int32)
         idle_values = np.array([log_prior for _, log_prior in idle], np.float64)
         branch = _Branch(
@@ -277,7 +277,7 @@ class _Search:
         return None if branch.is_over else branch
 
     def _note(self, log_density: float, rules: tuple[int, ...]) -> None:
-        """Remember a list if it is the best so far by more than rounding."""
+        """Keep a list if it is the best so far by more than rounding."""
         if log_density > self._enough():
             self.best = (log_density, rules)
             self._leave_out_the_long()

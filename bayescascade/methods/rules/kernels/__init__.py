@@ -1,5 +1,5 @@
-"""Compiled rule lists (numba, nothing else): everything that a step or a score costs.
+"""Compiled kernels of rule lists (only numba): all expensive parts of steps and scores.
 
-`layout` names the arrays, `bits` are sets of rows, on which candidates are extended; `volumes`
-counts cells and scores rows, `sweep` is the chain; `parts` is branch and bound, on `bits`.
+`layout` names the arrays; `bits` has sets of rows and extends candidates on them; `volumes` counts
+cells and scores rows; `sweep` has the chain; `parts` has branch and bound, on `bits`.
 """

@@ -1,9 +1,9 @@
-"""Sets of rows as bits: intersect, count by class, subtract; and antecedents extended on them.
+"""Sets of rows as bits: intersection, count by class, difference; extension of antecedents.
 
-For branch and bound the rows are points that no list can part, see `methods.rules.exact.points`,
-and the result is what each candidate would capture of the points that a prefix of a list leaves.
-Each point is in a group, and whatever a value or a bound looks at is linear in the weights of the
-groups.
+For branch and bound the rows are points that no list can separate, see
+`methods.rules.exact.points`. The result is what each candidate would capture of the points that a
+prefix leaves. Each point is in a group, and all values and bounds depend on sums that are linear in
+the weights of the groups.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ _BYTES = np.uint64(0x0F0F0F0F0F0F0F0F)
 _SUM = np.uint64(0x0101010101010101)
 
 NOTHING, SOME, ALL = range(3)
-"""How much of what is left a candidate captures."""
+"""How much a candidate captures of the remaining points."""
 
 _FIRST = np.uint64(0x9E3779B97F4A7C15)
 _SECOND = np.uint64(0xC2B2AE3D27D4EB4F)
@@ -27,7 +27,7 @@ _HALF = np.uint64(32)
 
 @inner_kernel
 def population(word):
-    """Count the bits set; LLVM knows this form and makes one instruction of it."""
+    """Count the set bits; LLVM compiles this form to one instruction."""
     word = word - ((word >> np.uint64(1)) & _PAIRS)
     word = (word & _FOURS) + ((word >> np.uint64(2)) & _FOURS)
     word = (word + (word >> np.uint64(4))) & _BYTES
@@ -36,7 +36,7 @@ def population(word):
 
 @inner_kernel
 def capture(candidates, rows, rule, before, captured, after):
-    """Divide the rows `before`, (W,) uint64, into those a candidate captures and the others."""
+    """Divide the rows `before`, (W,) uint64, into those a candidate captures and others."""
     n_words = before.shape[0]
     bits, members = rows.bits, candidates.members
     size, first = candidates.sizes[rule], members[rule, 0]
@@ -80,7 +80,7 @@ def count(rows, captured, counts):
             row = 64 * w
             while word != 0:
                 skipped = population((word & (~word + np.uint64(1))) - np.uint64(1))
-                word = (word >> np.uint64(skipped)) >> np.uint64(1)  # a shift by 64 is undefined
+                word = (word >> np.uint64(skipped)) >> np.uint64(1)  # shifts by 64 are undefined
                 row += skipped + 1
                 total_weight += rows.row_weights[row - 1]
         counts[rows.run_class[run]] += total_weight
@@ -97,12 +97,12 @@ def extend(
     found: Array,
     largest: Array,
 ) -> int:
-    """Write the antecedents that extend `parents` by an item of a later column; return how many.
+    """Write the antecedents that extend `parents` by an item of a later column; return the number.
 
-    items (I, 3) int32; parents (n, k) int32: items, ascending; least_weight: weight of the rows
-    that an antecedent captures at least, nothing is counted if it is 0; captured (2, W) uint64 and
-    counts (C,) float64: scratch; found (>= n I, k + 1) int32 is written; largest (1,) float64: the
-    largest weight met, raised.
+    items (I, 3) int32; parents (n, k) int32: items, ascending; least_weight: minimum weight of the
+    rows of an antecedent, without counting if it is 0; captured (2, W) uint64 and counts (C,)
+    float64: scratch; found (>= n I, k + 1) int32 is written; largest (1,) float64: raised to the
+    largest weight found.
     """
     n_items, n_words, n_members = items.shape[0], captured.shape[1], parents.shape[1]
     n_found = 0
@@ -168,11 +168,11 @@ def divide(
     left: Array,
     fates: Array,
 ) -> None:
-    """Write what each candidate captures of the points that remain, and what it leaves.
+    """Write what each candidate captures of the remaining points, and what it leaves.
 
-    features (G, F) float64: what a unit of weight of each group adds to the sums; remaining (W,)
-    uint64; spare (2, W) uint64 and weights (G,) float64: scratch; captured, left (n, F) float64:
-    sums, zero where nothing is captured or left; fates (n,) int8.
+    features (G, F) float64: contribution of a unit of weight of each group to the sums; remaining
+    (W,) uint64; spare (2, W) uint64 and weights (G,) float64: scratch; captured, left (n, F)
+    float64: sums, zero where nothing is captured or left; fates (n,) int8.
     """
     for rule in range(captured.shape[0]):
         capture(candidates, points, rule, remaining, spare[0], spare[1])
@@ -189,7 +189,7 @@ def divide(
 
 @inner_kernel
 def _is_any(words):
-    """Whether a set has a member."""
+    """Whether a set is not empty."""
     w = 0
     while w < words.shape[0] and words[w] == 0:
         w += 1
@@ -198,7 +198,7 @@ def _is_any(words):
 
 @inner_kernel
 def _add_up(points, features, members, weights, sums):
-    """Add the members' share of each sum."""
+    """Add the contributions of the members to each sum."""
     count(points, members, weights)
     for group in range(features.shape[0]):
         if weights[group] > 0.0:
@@ -208,7 +208,7 @@ def _add_up(points, features, members, weights, sums):
 
 @inner_kernel
 def _hash(words, key):
-    """Write 128 bits that tell sets apart: two chains of multiplications and shifts."""
+    """Write a hash of a set, 128 bits: two chains of multiplications and shifts."""
     first, second = _FIRST, _SECOND
     for w in range(words.shape[0]):
         first = (first ^ words[w]) * _THIRD

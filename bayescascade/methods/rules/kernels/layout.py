@@ -1,7 +1,7 @@
-"""What kernels share: the arrays of candidates, of rows, of a model and of a work space, by name.
+"""The arrays of kernels by name: candidates, rows, models and work spaces.
 
-Bit ``i % 64`` of word ``i // 64`` stands for row ``i``; rows are ordered so that most words hold
-rows of one class and one weight, and are counted by one population count.
+Bit ``i % 64`` of word ``i // 64`` stands for row ``i``; rows are ordered so that most words have
+rows of one class and one weight, which one population count counts.
 """
 
 from typing import Any, NamedTuple
@@ -16,12 +16,12 @@ DENSITY, LABELS = 0, 1
 MAX_RULES = 62  # a set of rules is the bits of one int64
 
 PRIOR_KEPT = 0.8
-"""What heat leaves of the log prior, beside the inverse temperature's share of the log density.
+"""The share of the log prior that is added to the tempered density at high temperatures.
 
-With all of it (1), hot lists are as short as the prior has them, and between temperatures .2 and .1
-lists that fit appear all at once, which few replicas get through; with none (0), lists of sixty
-rules that say nothing have all of the mass below .75. On mushroom, 12 temperatures and 400,000
-steps of each drew 72 (0.5), 447 (0.7), 1,824 (0.8) and 208 (1) effective numbers of rules.
+With all of it (1), hot lists are as short as under the prior, and between inverse temperatures .2
+and .1 lists that fit appear suddenly, which few replicas pass; with none (0), lists of sixty
+useless rules have all of the mass below .75. On mushroom, with 12 temperatures of 400,000 steps,
+the effective sample size of the number of rules was 72 (0.5), 447 (0.7), 1,824 (0.8) and 208 (1).
 """
 
 COLUMN, LOW, HIGH = range(3)  # columns of `items`
@@ -31,21 +31,21 @@ Array = NDArray[Any]  # the docstrings give dtypes
 
 
 class CandidateArrays(NamedTuple):
-    """Candidates as kernels read them: n of up to H conditions out of I items, p columns."""
+    """Arrays of n candidates of up to H conditions, with I items and p columns."""
 
-    members: Array  # (n, H) int32: the items of each, ascending, -1 behind them
+    members: Array  # (n, H) int32: the items of each, ascending, padded with -1
     sizes: Array  # (n,) int8
     starts: Array  # (H + 2,) int64: candidates of size k are starts[k] .. starts[k + 1] - 1
     items: Array  # (I, 3) int32: column, low and high of conditions on codes [low, high), ascending
-    item_starts: Array  # (p + 1,) int64: where a column's items start
-    offsets: Array  # (p + 1,) int64: where a column's codes start among all L
-    widths: Array  # (L,) float64 >= 0: the volume of each
+    item_starts: Array  # (p + 1,) int64: start of a column's items
+    offsets: Array  # (p + 1,) int64: start of a column's codes among all L
+    widths: Array  # (L,) float64 >= 0: volume of each code
 
 
 class RowArrays(NamedTuple):
-    """Distinct rows as kernels read them, in W words of 64, of C classes.
+    """Arrays of distinct rows of C classes, in W words of 64 bits.
 
-    Runs are of words whose rows are of one class and one weight, or NaN if weights differ.
+    A run has the words of rows of one class and one weight, or weight NaN if weights differ.
     """
 
     bits: Array  # (I, W) uint64: the rows that satisfy each item
@@ -59,7 +59,7 @@ class RowArrays(NamedTuple):
 
 
 class ModelArrays(NamedTuple):
-    """Prior and likelihood as kernels read them; see `bayescascade.methods.rules.models`."""
+    """Prior and likelihood as arrays; see `bayescascade.methods.rules.models`."""
 
     kind: int  # DENSITY or LABELS
     alpha: float  # Dirichlet concentration
@@ -68,38 +68,38 @@ class ModelArrays(NamedTuple):
     max_rules: int
     log_length: Array  # (max_rules + 1,) float64: log prior of each number of rules
     log_size: Array  # (H + 1,) float64: log weight, unnormalized, of a rule's size
-    log_proposal: Array  # (H + 1,) float64: log probability to propose one candidate of that size
-    size_cdf: Array  # (H + 1,) float64: of the sizes proposed
-    log_gamma: Array  # (G,) float64: lnG(n + alpha) of whole n; G = 0 where weights are not whole
+    log_proposal: Array  # (H + 1,) float64: log probability to propose a specific candidate by size
+    size_cdf: Array  # (H + 1,) float64: of proposed sizes
+    log_gamma: Array  # (G,) float64: lnG(n + alpha) of whole n; G = 0 if weights are not whole
     log_gamma_all: Array  # (G,) float64: lnG(n + C alpha)
 
 
 class VolumeSpace(NamedTuple):
     """Scratch for counting cells; see `volumes`."""
 
-    box: Array  # (p, 2) int64: the codes of each column that are left, [low, high)
-    users: Array  # (p,) int64: the rules that split a column, as bits
-    masks: Array  # (D, 7) int64: the stack of splits; each cuts another column
+    box: Array  # (p, 2) int64: remaining codes of each column, [low, high)
+    users: Array  # (p,) int64: bits of the rules that split a column
+    masks: Array  # (D, 7) int64: the stack of splits, each on another column
     shares: Array  # (D, 4) float64
 
 
 class Workspace(NamedTuple):
-    """A list being changed, of at most R rules, the one proposed in its stead, and the best.
+    """The current list, of at most R rules, the proposed list, and the best list.
 
-    Part l of m + 1 is a rule or, at m, the `else`. ``remaining[slots[l]]`` holds the rows that no
-    rule before l captures; a proposal writes to spare slots, which change hands if it is accepted.
+    Part l of m + 1 is a rule or, at m, the `else`. ``remaining[slots[l]]`` has the rows that no
+    rule before l captures; a proposal writes to spare slots, which are exchanged if it is accepted.
     """
 
-    rules: Array  # (3, R) int64: candidates, as it is, as proposed, and of the best list visited
+    rules: Array  # (3, R) int64: candidates of the current, proposed and best list
     slots: Array  # (2, R + 1) int64
     remaining: Array  # (2 R + 2, W) uint64
     captured: Array  # (W,) uint64
-    counts: Array  # (C,) float64: of the part being counted
+    counts: Array  # (C,) float64: of the counted part
     log_volumes: Array  # (2, R + 1) float64, nats
     terms: Array  # (2, R + 1) float64: contribution of each part to the log likelihood
     sizes: Array  # (3,) int64: numbers of rules
     used: Array  # (H + 1,) int64
-    members: Array  # (H,) int64: a candidate being looked up
+    members: Array  # (H,) int64: a candidate for `lookup`
     space: VolumeSpace
 
 
@@ -117,7 +117,7 @@ def new_workspace(candidates: CandidateArrays, rows: RowArrays) -> Workspace:
 
 
 def new_workspaces(candidates: CandidateArrays, rows: RowArrays, n_lists: int) -> Workspace:
-    """Allocate work spaces of several lists: what is not scratch has one more axis, the first."""
+    """Allocate work spaces for several lists: all but scratch has an additional first axis."""
     most, n_words = candidates.members.shape[1], rows.everyone.shape[0]
     return Workspace(
         rules=np.zeros((n_lists, 3, MAX_RULES), np.int64),

@@ -1,8 +1,8 @@
-"""Values of the parts of a list by the sums of their points, and two bounds on longer lists.
+"""Values of the parts of a list from sums over their points, and two bounds on longer lists.
 
-One is by groups in their order, the other by stairs: what it costs at least to capture points on
-two axes, and then to end a list; of labels only, the axes are the sums after the classes' weights.
-`methods.rules.exact.bounds` has the formulas and the proofs; the sums are the columns of
+One bound is by groups in their order. The other, for labels only, is by stairs: the least cost to
+capture points on two axes, and then to end a list; the axes are the sums after the classes'
+weights. `methods.rules.exact.bounds` has the formulas and the proofs; the sums are the columns of
 `Points.features`.
 """
 
@@ -15,33 +15,33 @@ from bayescascade.base.jit import inner_kernel, kernel
 from bayescascade.methods.rules.kernels.bits import ALL, NOTHING, SOME
 from bayescascade.methods.rules.kernels.layout import DENSITY, Array
 
-ONE, REST, BOTH = range(3)  # rows of `excesses`: of one class, of all others, and of all
-_ROUNDING = 1e-9  # of a step
+ONE, REST, BOTH = range(3)  # rows of `excesses`: for one class, all others, and all
+_ROUNDING = 1e-9  # relative to a step
 
 _FEW = 16.0  # as in `excess`, which has the proofs
 _HALF_LOG_2PI = 0.9189385332046728
 
 
 class PartModel(NamedTuple):
-    """The likelihood of a part as kernels read it."""
+    """The likelihood of a part as arrays."""
 
     kind: int  # DENSITY or LABELS
     n_classes: int  # C, 1 for densities
     total: float  # weight of all rows
-    is_whole: bool  # whether all weights are whole, and no sum of them is off by as much as a half
+    is_whole: bool  # whether weights are whole, and errors of their sums below a half
     alphas: Array  # (3,) float64: concentration of one class, of the C - 1 others, and of all
-    excesses: Array  # (3, T) float64: of each, D(n, a) of whole n; T = 0 where none are whole
+    excesses: Array  # (3, T) float64: D(n, a) of whole n for each; T = 0 if not whole
 
 
 @inner_kernel
 def _settled(model, weight):
-    """Return a sum of weights, rounded to the whole number that it is if all weights are."""
+    """Return a sum of weights, rounded to a whole number if all weights are whole."""
     return floor(weight + 0.5) if model.is_whole else weight
 
 
 @inner_kernel
 def _series(x):
-    """Return r(x), what lnG(x) exceeds (x - 1/2) ln x - x + ln(2 pi) / 2 by, of x >= 16."""
+    """Return r(x) = lnG(x) - ((x - 1/2) ln x - x + ln(2 pi) / 2) for x >= 16."""
     square = 1.0 / (x * x)
     tail = 1.0 / 1260.0 - square * (1.0 / 1680.0 - square / 1188.0)
     return (1.0 / 12.0 - square * (1.0 / 360.0 - square * tail)) / x
@@ -98,7 +98,7 @@ def _log_value(model, sums):
 
 @inner_kernel
 def overhead(model, first, others):
-    """Minus the log marginal likelihood of labels, by numbers of the first class and of others."""
+    """Minus the log marginal likelihood of labels, by weights of the first class and others."""
     first, others = _settled(model, first), _settled(model, others)
     value = _log_excess(model, ONE, first) + _log_excess(model, REST, others)
     return _log_excess(model, BOTH, first + others) - value + _joined(first, others)
@@ -125,13 +125,13 @@ def value_children(
     closed: Array,
     bounds: Array,
 ) -> None:
-    """Write the value of each candidate as the next rule, of the list it ends, and a bound.
+    """Write each candidate's value as the next rule, that of the list it ends, and a bound.
 
     sizes, fates (n,) int8; captured, left (n, F) float64: sums; next_rule (H + 1,) float64: log
-    prior of a rule of each size; further (H + 1,) float64: the most that rules after it add to the
-    saturated value of what is left; closing: what a list of one rule more has for its length;
-    values, closed, bounds (n,) float64: -inf for candidates that capture nothing, and those that
-    leave nothing to a density's `else`.
+    prior of a rule of each size; further (H + 1,) float64: maximum contribution of later rules
+    beyond the saturated value of the remaining points; closing: the length term of a list with one
+    more rule; values, closed, bounds (n,) float64: -inf for candidates that capture nothing, and
+    for those that leave nothing to a density's `else`.
     """
     for rule in range(sizes.shape[0]):
         values[rule], closed[rule], bounds[rule] = -np.inf, -np.inf, -np.inf
@@ -156,12 +156,12 @@ def partition(
     sums: Array,
     best: Array,
 ) -> bool:
-    """Write the best value of groups parted in their order into at most 1, 2, .. parts.
+    """Write the best value of a division of the ordered groups into at most 1, 2, .. parts.
 
-    Returns whether there were few enough groups; nothing is written if not. features (G, F)
+    Returns whether there were few enough groups; otherwise nothing is written. features (G, F)
     float64; weights (G,) float64: of the groups, not all zero; members (L,) int64, intervals (L,
-    L), firsts (L,) and sums (F,) float64: scratch for up to L groups that are left; best (K,)
-    float64: of densities, ``sum s ln(s / n v)``.
+    L), firsts (L,) and sums (F,) float64: scratch for up to L remaining groups; best (K,) float64:
+    for densities, ``sum s ln(s / n v)``.
     """
     n = 0
     for group in range(weights.shape[0]):
@@ -189,7 +189,7 @@ def partition(
         firsts[end] = intervals[0, end]
     best[0] = firsts[n - 1]
     for parts in range(1, best.shape[0]):
-        # from the last, as those before are still of one part fewer; no more parts than groups
+        # from the last, because earlier ones still have one part fewer; no more parts than groups
         for end in range(n - 1, 0 if parts < n else n, -1):
             for start in range(1, end + 1):
                 firsts[end] = max(firsts[end], firsts[start - 1] + intervals[start, end])
@@ -198,14 +198,14 @@ def partition(
 
 
 class Stairs(NamedTuple):
-    """Scratch, float64: a grid of B even steps over the weight captured so far on the two axes."""
+    """Scratch, float64: a grid of B even steps over the captured weight on the two axes."""
 
-    overheads: Array  # (B + 1, B + 1): least overhead of a part that goes on by i and j steps
+    overheads: Array  # (B + 1, B + 1): least overhead of a part that moves by i and j steps
     ends: Array  # (B + 1, B + 1): overhead of the `else` if the list ends at a step
-    # (2, B + 1, B + 1), [axis, j, i]: least cost of a rule that goes on by at least i steps on this
+    # (2, B + 1, B + 1), [axis, j, i]: least cost of a rule that moves by at least i steps on this
     # axis and by at most j on the other
     cheapest: Array
-    to_go: Array  # (S, B + 1, B + 1): for each slope, least cost from a step to an end
+    to_go: Array  # (S, B + 1, B + 1): least cost from a step to an end, for each slope
 
 
 @kernel
@@ -219,11 +219,11 @@ def climb(
     costs: Array,
     stairs: Stairs,
 ) -> None:
-    """Write what it costs at least to go from each step of the stairs to the end of the list.
+    """Write the least cost from each step of the stairs to the end of the list.
 
-    captured (n, F) and whole (F,) float64: sums of what candidates capture and of all that is left;
-    least (2,) float64: least weight of a point on either axis; costs (S, H + 1) float64 >= 0: of a
-    rule of each size, for each slope.
+    captured (n, F) and whole (F,) float64: sums over the captured and over all remaining points;
+    least (2,) float64: least weight of a point on either axis; costs (S, H + 1) float64 >= 0: cost
+    of a rule of each size, for each slope.
     """
     n_steps = stairs.ends.shape[0] - 1
     first, others = whole[model.n_classes], whole[model.n_classes + 1]
@@ -244,10 +244,10 @@ def climb(
 
 @inner_kernel
 def _at_least(model, weight):
-    """Return a lower bound on a sum of weights that is more than `weight`, up to rounding.
+    """Return a lower bound on a sum of weights above `weight`, up to rounding.
 
-    Whole weights have a whole sum, and `overhead` takes no other: it rounds each of its sums, and
-    the overhead of a sum rounded up with parts rounded down may be too high.
+    Whole weights have a whole sum, which `overhead` requires: it rounds each of its sums, and a sum
+    rounded up with parts rounded down may have too high an overhead.
     """
     weight *= 1.0 - 1e-8
     return np.ceil(weight - 0.01) if model.is_whole else weight
@@ -255,7 +255,7 @@ def _at_least(model, weight):
 
 @inner_kernel
 def _find_cheapest(model, sizes, fates, captured, whole, costs, cheapest):
-    """Write the least cost of a rule by what it may capture."""
+    """Write the least cost of a rule by the steps that it may capture."""
     n_steps = cheapest.shape[1] - 1
     first, others = whole[model.n_classes], whole[model.n_classes + 1]
     cheapest[:] = np.inf
@@ -282,7 +282,7 @@ def _find_cheapest(model, sizes, fates, captured, whole, costs, cheapest):
 
 @inner_kernel
 def _step_after(weight, most, n_steps):
-    """Return the first step at which there is at least a weight."""
+    """Return the first step with at least a given weight."""
     if weight <= 0.0:
         return 0
     return min(n_steps, np.int64(ceil(weight / most * n_steps - _ROUNDING)))
@@ -326,7 +326,7 @@ def bound_children(
     stairs: Stairs,
     bounds: Array,
 ) -> None:
-    """Lower children's bounds by the stairs, offsets (S,) to the prior and least costs (S,)."""
+    """Lower children's bounds by the stairs, offsets (S,) of the prior and least costs (S,)."""
     pure = model.n_classes
     n_steps = stairs.ends.shape[0] - 1
     for rule in range(values.shape[0]):

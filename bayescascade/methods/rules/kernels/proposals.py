@@ -1,8 +1,8 @@
 """Proposals of lists of rules, with the logs of their ratios.
 
-The moves: *add* puts a candidate at any position, and *remove* takes any rule away; *replace* puts
-any candidate in the place of a rule, *edit* one that differs by a condition; *swap* exchanges two
-rules, *relocate* moves one to any other position. What would list a candidate twice is invalid.
+The moves: *add* inserts a candidate at any position, and *remove* deletes any rule; *replace*
+replaces a rule by any candidate, *edit* by one that differs in one condition; *swap* exchanges two
+rules, *relocate* moves one to another position. A list with a repeated candidate is invalid.
 """
 
 from math import log
@@ -36,7 +36,7 @@ def is_listed(rules, n_rules, rule):
 
 @inner_kernel
 def draw_item(rng, candidates):
-    """Draw a column that has conditions, then one of them."""
+    """Draw a column, then one of its conditions; -1 if it has none."""
     n_columns = candidates.item_starts.shape[0] - 1
     column = np.int64(rng.random() * n_columns)
     start, end = candidates.item_starts[column], candidates.item_starts[column + 1]
@@ -56,7 +56,7 @@ def log_item(candidates, item):
 
 @inner_kernel
 def lookup(candidates, members, size):
-    """Return where the candidate of these items, members[:size] ascending, stands; -1: nowhere."""
+    """Return the candidate with the items members[:size], ascending; -1 if there is none."""
     low, high = candidates.starts[size], candidates.starts[size + 1]
     while low < high:
         middle = (low + high) // 2
@@ -79,14 +79,14 @@ def lookup(candidates, members, size):
 
 @inner_kernel
 def edit(rng, candidates, rule, members):
-    """Propose to exchange, add or drop a condition of `rule`, a third each; -1 if there is none."""
+    """Propose to exchange, add or drop a condition of `rule`, each with 1/3; -1 if impossible."""
     kind = np.int64(3.0 * rng.random())
     size = np.int64(candidates.sizes[rule])
     nothing = np.int64(-1)
     for k in range(size):
         members[k] = candidates.members[rule, k]
     log_ratio = 0.0
-    if kind != 1:  # exchange or drop: a condition goes
+    if kind != 1:  # exchange or drop: a condition is removed
         gone = np.int64(rng.random() * size)
         if kind == 2:
             if size == 1:
@@ -97,7 +97,7 @@ def edit(rng, candidates, rule, members):
         for k in range(gone, size - 1):
             members[k] = members[k + 1]
         size -= 1
-    if kind != 2:  # exchange or add: one comes
+    if kind != 2:  # exchange or add: one is added
         if size == members.shape[0]:
             return nothing, 0.0
         item = draw_item(rng, candidates)
@@ -122,9 +122,10 @@ def edit(rng, candidates, rule, members):
 
 @inner_kernel
 def propose(rng, candidates, model, work, move):
-    """Write a list into the proposal; return its log ratio, NaN if none, and what it changes.
+    """Write the proposed list; return its log ratio, NaN if there is none, and its changes.
 
-    That is the first and the last part that can differ, and the candidates taken and put, or -1.
+    These are the first and the last part that can differ, and the removed and added candidates, or
+    -1.
     """
     rules, trial = work.rules[CURRENT], work.rules[TRIAL]
     n_rules = work.sizes[CURRENT]

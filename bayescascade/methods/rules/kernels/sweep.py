@@ -1,8 +1,8 @@
 """A block of Metropolis-Hastings steps on a list in the work space.
 
-Nothing before the first changed rule is touched. From there on, up to the last part that can have
-changed, each part costs a pass over the bits of all distinct rows, 64 at a time: less than a visit
-to each row that is left, unless less than one in 64 is.
+Parts before the first changed rule are not computed again. After it, up to the last part that can
+have changed, each part takes a pass over the bits of all distinct rows, 64 at a time. This is
+cheaper than visiting the remaining rows, unless these are fewer than one in 64.
 """
 
 from math import exp, lgamma, log
@@ -24,7 +24,7 @@ _workspace_of = inner_kernel(layout.workspace_of)
 
 @inner_kernel
 def _log_gamma(table, count, alpha):
-    """lnG(count + alpha), from a table where weights are whole."""
+    """lnG(count + alpha), from a table if weights are whole."""
     index = np.int64(count)
     if index < table.shape[0]:
         return table[index]
@@ -33,7 +33,7 @@ def _log_gamma(table, count, alpha):
 
 @inner_kernel
 def log_prior(candidates, model, rules, n_rules, used):
-    """Log prior of a list but for its volumes; used (H + 1,) int64 is scratch."""
+    """Log prior of a list, apart from volumes; used (H + 1,) int64 is scratch."""
     used[:] = 0
     value = model.log_length[n_rules]
     log_norm = _log_norm(candidates, model, used)
@@ -49,7 +49,7 @@ def log_prior(candidates, model, rules, n_rules, used):
 
 @inner_kernel
 def _log_norm(candidates, model, used):
-    """Log of the summed weights of the sizes of which candidates are left."""
+    """Log of the summed weights of the sizes with candidates left."""
     log_norm = -np.inf
     for size in range(1, model.log_size.shape[0]):
         if candidates.starts[size + 1] - candidates.starts[size] > used[size]:
@@ -59,7 +59,7 @@ def _log_norm(candidates, model, used):
 
 @inner_kernel
 def part_value(model, counts, log_volume):
-    """Contribution of a part to the log likelihood, but for `shape_value`."""
+    """Contribution of a part to the log likelihood, apart from `shape_value`."""
     value = 0.0
     for label in range(counts.shape[0]):
         value += _log_gamma(model.log_gamma, counts[label], model.alpha)
@@ -85,10 +85,10 @@ def shape_value(model, n_rules):
 
 @inner_kernel
 def measure(candidates, work, first, last, gone, new):
-    """Write the log volumes of parts first .. last of the list proposed; False if one has no cell.
+    """Write the log volumes of parts first .. last of the proposed list; False if one has no cell.
 
-    Before the rules from `first` on, `gone` (-1: none) may have been taken and `new` put; a part
-    that is disjoint from both keeps its volume.
+    Among the earlier rules, `gone` may have been removed and `new` added (-1: none); a part that is
+    disjoint from both keeps its volume.
     """
     rules, n_rules = work.rules[TRIAL], work.sizes[TRIAL]
     shift = work.sizes[TRIAL] - work.sizes[CURRENT]
@@ -115,7 +115,7 @@ def measure(candidates, work, first, last, gone, new):
 
 @inner_kernel
 def tally(candidates, rows, model, work, first, last):
-    """Write rows and terms of parts first .. last of the list proposed."""
+    """Write rows and terms of parts first .. last of the proposed list."""
     n_rules, before = work.sizes[TRIAL], work.slots[CURRENT, first]
     for part in range(first, last + 1):
         if part == n_rules:
@@ -132,7 +132,7 @@ def tally(candidates, rows, model, work, first, last):
 
 @inner_kernel
 def keep(work, first, last):
-    """Make the list proposed the current one; parts first .. last differ."""
+    """Make the proposed list the current one; parts first .. last differ."""
     n_rules = work.sizes[TRIAL]
     work.sizes[CURRENT] = n_rules
     for part in range(first, n_rules):
@@ -148,7 +148,7 @@ def keep(work, first, last):
 
 @inner_kernel
 def log_likelihood(model, work, first, last):
-    """Log likelihood of the list proposed, whose parts first .. last differ from the current."""
+    """Log likelihood of the proposed list; its parts first .. last differ from the current list."""
     n_rules = work.sizes[TRIAL]
     value = shape_value(model, n_rules)
     for part in range(n_rules + 1):
@@ -173,7 +173,7 @@ def load(
     work: layout.Workspace,
     rules: Array,
 ) -> float:
-    """Put a list, rules (m,) int64, into the work space; return its log density, nats.
+    """Load a list, rules (m,) int64, into the work space; return its log density, nats.
 
     It is -inf, and rows are not counted, if a part of a density list captures no cell.
     """
@@ -198,7 +198,7 @@ def load(
 
 @inner_kernel
 def run_steps(rng, candidates, rows, model, work, n_steps, beta, levels, move_cdf, counts):
-    """Take steps; levels (3,): log density and prior of the list, log density of the best."""
+    """Run steps; levels (3,): log density and log prior of the list, log density of the best."""
     hot, cold = min(beta, 1.0), max(beta, 1.0)
     kept = layout.PRIOR_KEPT * (1.0 - hot)
     current, base, best = levels[0], levels[1], levels[2]
@@ -230,7 +230,7 @@ def run_steps(rng, candidates, rows, model, work, n_steps, beta, levels, move_cd
 
 @inner_kernel
 def begin(candidates, model, work, start, levels):
-    """Write the levels of a list that was loaded, which is the best one so far."""
+    """Write the levels of a loaded list, which is the best one so far."""
     n_rules = work.sizes[CURRENT]
     levels[0] = levels[2] = start
     levels[1] = log_prior(candidates, model, work.rules[CURRENT], n_rules, work.used)
@@ -252,13 +252,13 @@ def sweep(
 ) -> None:
     """Run steps on the list in the work space, at an inverse temperature beta.
 
-    The target is exp(beta * log density), and below 1 times exp((1 - beta) * PRIOR_KEPT * log
-    prior), lest hot lists grow without saying anything.
+    The target is exp(beta * log density), for beta below 1 times exp((1 - beta) * PRIOR_KEPT * log
+    prior), so that hot lists do not get long and useless.
 
-    levels (3,) float64: log density of the list at first; after the steps, that and the log prior
-    of the list reached, and the log density of the best list visited, the first one included;
-    move_cdf (6,) float64: cumulative selection probabilities of MOVES; counts (2, 6) int64: steps
-    proposed and accepted, added to.
+    levels (3,) float64: on input the log density of the list; on output log density and log prior
+    of the final list, and the log density of the best visited list, including the first; move_cdf
+    (6,) float64: cumulative selection probabilities of MOVES; counts (2, 6) int64: proposed and
+    accepted steps are added.
     """
     begin(candidates, model, work, levels[0], levels)
     run_steps(rng, candidates, rows, model, work, n_steps, beta, levels, move_cdf, counts)
@@ -283,12 +283,12 @@ def exchange(
 ) -> None:
     """Run steps of K lists, each at its temperature, and swap every `between` steps.
 
-    works: of K lists, `layout.new_workspaces`; betas (K,) float64, coldest first; n_rounds: rounds
-    of swaps before, which decide whose turn it is; levels (K, 3) float64: those of `sweep`; holders
-    (K,) int64: written, which list is at each temperature; counts (2, 2, 6) int64: steps proposed
-    and accepted, of the coldest and of all others, added to; swaps (3, K - 1) float64: for each
-    pair of neighbors the sum of probabilities of a swap over all rounds, and how often it was tried
-    and accepted, added to.
+    works: `layout.new_workspaces` of K lists; betas (K,) float64, coldest first; n_rounds: number
+    of earlier rounds of swaps, which determines the pairs of a round; levels (K, 3) float64: those
+    of `sweep`; holders (K,) int64: output, the list at each temperature; counts (2, 2, 6) int64:
+    proposed and accepted steps of the coldest list and of all others are added; swaps (3, K - 1)
+    float64: for each pair of neighbors, the swap probabilities of all rounds, the tried and the
+    accepted swaps are added.
     """
     n_lists = betas.shape[0]
     for k in range(n_lists):

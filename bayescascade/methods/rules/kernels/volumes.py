@@ -1,16 +1,16 @@
-"""How many cells a rule captures first: exact, by splitting boxes.
+"""Exact volume of the cells that a rule captures first, by splitting boxes.
 
-A part of a list holds the cells of a box (its rule's) that are in none of the boxes before it.
-`uncovered` returns the share of a box that a set of rules leaves uncovered. Rules that share no
-open column cover independently, so their shares multiply; within a group, the column that most
-rules use is cut wherever one of their conditions begins or ends, and the shares of the pieces add
-up. Everything added and multiplied is >= 0, so nothing cancels: the result is exact to rounding,
-and 0 exactly if no cell of positive volume is left. (Only a share below 1e-308 of its box, which
-takes dozens of bins that are each a tiny part of their column, is lost to underflow.)
+A part of a list has the cells of its rule's box that are in no earlier box. `uncovered` returns the
+share of a box that a set of rules leaves uncovered. Rules that share no open column cover
+independently, so their shares multiply. Within a group, the column with the most rules is cut at
+each end of one of their conditions, and the shares of the pieces add up. All terms and factors are
+>= 0, so nothing cancels: the result is exact to rounding, and exactly 0 if no cell of positive
+volume is left. (Only a share below 1e-308 of its box underflows, which takes dozens of bins that
+are each a tiny part of their column.)
 
-Counting the cells of a union of boxes is #P-hard, so the worst case is exponential: at most
-``prod (pieces of a column)`` over the columns that connected rules share, and never more than a
-factor of three for each rule. Measured, for one whole list of rules of three conditions on binary
+Counting the cells of a union of boxes is #P-hard, so the worst case is exponential: at most ``prod
+(pieces of a column)`` over the columns that connected rules share, and never more than a factor of
+three for each rule. Measured times for a whole list of rules with three conditions on binary
 columns: 15 rules take 0.03 ms on 200 columns and at most a few ms on fewer; 62 rules take 20 ms on
 20 columns, 75 ms on 30, and up to 350 ms on 40 to 60.
 """
@@ -24,16 +24,16 @@ from bayescascade.methods.rules.kernels import layout
 from bayescascade.methods.rules.kernels.bits import population
 from bayescascade.methods.rules.kernels.layout import COLUMN, HIGH, LOW, Array
 
-# what `uncovered` is about to do
+# the next phase of `uncovered`
 ENTER, NEXT_GROUP, NEXT_PIECE, RETURN = range(4)
-# columns of a space's `masks` and `shares`: the groups to come, the split, and where it has got
+# columns of a space's `masks` and `shares`: waiting groups, the split, and its progress
 WAITING, SPLIT, FROM, TO, AT, ON_COLUMN, OTHERS = range(7)
 SHARE, SUM, REST, PIECE = range(4)
 
 
 @inner_kernel
 def width(candidates, column, low, high):
-    """Volume of the codes [low, high) of a column, summed up anew: differences would cancel."""
+    """Volume of the codes [low, high) of a column; a sum, because differences would cancel."""
     start, total = candidates.offsets[column], 0.0
     for code in range(start + low, start + high):
         total += candidates.widths[code]
@@ -64,7 +64,7 @@ def are_disjoint(candidates, first, second):
 
 @inner_kernel
 def reset_box(candidates, box):
-    """Make the box the whole domain."""
+    """Set the box to the whole domain."""
     for column in range(box.shape[0]):
         box[column, 0] = 0
         box[column, 1] = candidates.offsets[column + 1] - candidates.offsets[column]
@@ -72,7 +72,7 @@ def reset_box(candidates, box):
 
 @inner_kernel
 def _is_open(candidates, box, item):
-    """Whether a condition still divides the box; it is known to hold in a part of it."""
+    """Whether a condition divides the box, given that it holds in a part of it."""
     column = candidates.items[item, COLUMN]
     return (
         candidates.items[item, LOW] > box[column, 0]
@@ -96,7 +96,7 @@ def _overlaps(candidates, box, rule):
 
 @inner_kernel
 def _uncovered_by_one(candidates, box, rule):
-    """Share of the box that one rule leaves: what fails its first open condition, and so on."""
+    """Share of the box that one rule leaves: cells failing its first open condition, and so on."""
     share, passed = 0.0, 1.0
     for k in range(candidates.sizes[rule]):
         item = candidates.members[rule, k]
@@ -114,7 +114,7 @@ def _uncovered_by_one(candidates, box, rule):
 
 @inner_kernel
 def _mark_users(candidates, rules, active, box, users):
-    """Write which active rules split each column; return False if a rule covers the box."""
+    """Write the active rules that split each column; return False if a rule covers the box."""
     mask, r = active, 0
     while mask != 0:
         if mask & 1:
@@ -142,7 +142,7 @@ def _mark_users(candidates, rules, active, box, users):
 
 @inner_kernel
 def _find_group(candidates, rules, todo, box, users):
-    """Return the lowest rule's group, connected by open columns, and the column that most use."""
+    """Return the first rule's group, connected by open columns, and its most used column."""
     group = todo & -todo
     frontier = group
     column, most = np.int64(-1), 0
@@ -166,7 +166,7 @@ def _find_group(candidates, rules, todo, box, users):
 
 @inner_kernel
 def _next_piece(candidates, rules, on_column, column, at, high):
-    """Return where the piece of a column from a code on ends, and the rules that hold there."""
+    """Return the end of a column's piece that starts at a code, and the rules that hold there."""
     until, holding = high, 0
     mask, r = on_column, 0
     while mask != 0:
@@ -189,14 +189,13 @@ def _next_piece(candidates, rules, on_column, column, at, high):
 def uncovered(candidates, rules, active, space):
     """Return the share of the box's volume, which is positive, that no active rule covers.
 
-    rules (m,) int64: candidates; active: bits of those that hold somewhere in the box, which stays
-    as it is. A stack replaces recursion: numba's disk cache cannot hold functions that call
-    themselves.
+    rules (m,) int64: candidates; active: bits of those that hold somewhere in the box, which is not
+    changed. A stack replaces recursion, because numba's disk cache cannot hold recursive functions.
     """
     box, users, masks, shares = space.box, space.users, space.masks, space.shares
     depth, pending, phase, result = 0, active, ENTER, 1.0
     while True:
-        if phase == ENTER:  # the share that `pending` leaves of the box as it is now
+        if phase == ENTER:  # the share that `pending` leaves of the current box
             phase = RETURN
             if pending == 0:
                 result = 1.0
@@ -235,7 +234,7 @@ def uncovered(candidates, rules, active, space):
                 )
                 piece = width(candidates, column, at, until)
                 if holding == 0:
-                    # no rule looks at the column any more: all such pieces are one in effect
+                    # no rule holds here: all such pieces are treated as one
                     shares[depth, REST] += piece
                 elif piece > 0.0:
                     box[column, 0], box[column, 1] = at, until
@@ -296,7 +295,7 @@ def first_log_volume(candidates, rules, part, rule, space):
 def first_log_volumes(
     candidates: layout.CandidateArrays, rules: Array, space: layout.VolumeSpace, out: Array
 ) -> None:
-    """Write the log shares (m + 1,) that parts of rules (m,) capture first, -inf of none."""
+    """Write the log shares (m + 1,) that the parts of rules (m,) capture first, -inf for none."""
     reset_box(candidates, space.box)
     n_rules = rules.shape[0]
     for part in range(n_rules):
@@ -306,11 +305,11 @@ def first_log_volumes(
 
 @kernel
 def first_parts(codes: Array, conditions: Array, starts: Array, out: Array) -> None:
-    """Write the number of the first rule that each row satisfies, the number of rules if none.
+    """Write the index of the first rule that each row satisfies; the number of rules if none.
 
-    codes (p, n) int32, C-contiguous: -1, or any other code that no condition names, satisfies no
-    condition; conditions (k, 3) int64: column, low, high of a condition on codes [low, high);
-    starts (m + 1,) int64: those of rule l are starts[l] .. starts[l + 1] - 1; out (n,) int64.
+    codes (p, n) int32, C-contiguous: -1, or any other code outside all conditions, satisfies none;
+    conditions (k, 3) int64: column, low, high of a condition on codes [low, high); starts (m + 1,)
+    int64: those of rule l are starts[l] .. starts[l + 1] - 1; out (n,) int64.
     """
     n_rules = starts.shape[0] - 1
     for row in range(codes.shape[1]):
@@ -341,14 +340,14 @@ def score_open_rows(
     log_shares: Array,
     out: Array,
 ) -> None:
-    """Write the log density of rows in the columns that rules look at, missing cells included.
+    """Write the log density of rows, with missing cells, in the columns of the rules.
 
-    A part's cells that agree with a row have the volume that they would have if each cell seen was
-    all of its column, and of width one. candidates: the rules, whose widths are overwritten; rules
-    (m,) int64: 0 .. m - 1; widths (L,) float64: of all columns' codes, 0 where conditions exclude
-    them; columns (k,) int64 and codes (k, n) int32: the columns that rules look at and their cells,
-    -1 if missing; log_densities (m + 1,) float64; log_shares (m + 1,) float64: scratch; out (n,)
-    float64. Cells outside the conditions are taken for seen.
+    The volume of a part's cells that agree with a row is computed as if each observed code was the
+    only one of its column, with width one. candidates: the rules, whose widths are overwritten;
+    rules (m,) int64: 0 .. m - 1; widths (L,) float64: of all columns' codes, 0 where conditions
+    exclude them; columns (k,) int64 and codes (k, n) int32: the columns of the rules and their
+    cells, -1 if missing; log_densities (m + 1,) float64; log_shares (m + 1,) float64: scratch; out
+    (n,) float64. Cells outside the conditions count as observed.
     """
     for row in range(codes.shape[1]):
         log_domain = 0.0
