@@ -1,4 +1,4 @@
-"""A Bayesian classification tree whose features cost something; `posterior` has the formulas."""
+"""A Bayesian classification tree with costs of features; `posterior` has the formulas."""
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,13 +28,13 @@ from bayescascade.model.search import DEFAULT_STEPS
 from bayescascade.model.sentences import doubt_sentences
 from bayescascade.model.summary import FitSummary
 
-_AVERAGED = 100  # draws at most that predict together
-_TRADEOFF = 1.0  # where nothing says what costs are worth
+_AVERAGED = 100  # maximum number of draws in an average
+_TRADEOFF = 1.0  # by default
 _NATS = (1.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
-"""What reading everything costs in the trees that are tried for a budget, nats for every row."""
+"""Prices of all features together in the searches for a budget, nats of log prior."""
 
-_STEPS = 10_000  # of each of these, and of those of folds
-_LEAST = 1e-9  # of the costs of everything, where all is free
+_STEPS = 10_000  # of each of these searches, and in folds
+_LEAST = 1e-9  # total cost if all features are free
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -46,7 +46,7 @@ class BudgetTreeClassifier(HasDraws, ForestClassifier):
     costs : FeatureCosts, mapping, sequence of float or None
         What features cost; None: 1 each. See `FeatureCosts`.
     budget : float >= 0 or None
-        Limit on the mean cost of a validation row, in place of a tradeoff. Six tradeoffs are tried.
+        Limit on the mean cost of a validation row, instead of a tradeoff. Six tradeoffs are tried.
         The tree within the budget that has the smallest error on held-out rows is taken: on the
         validation rows if there is `y_val`, otherwise in 5-fold cross-validation.
     tradeoff, concentration, split_probability, max_leaves, min_leaf_weight, n_thresholds
@@ -148,7 +148,7 @@ class BudgetTreeClassifier(HasDraws, ForestClassifier):
             trees are kept.
         """
         self._check_parameters()
-        self.__dict__.pop("_tried", None)  # of an earlier fit
+        self.__dict__.pop("_tried", None)  # from an earlier fit
         training = self._read_training(X, y, X_val=X_val, y_val=y_val, sample_weight=sample_weight)
         if self.budget is None:
             self.tradeoff_ = _TRADEOFF if self.tradeoff is None else self.tradeoff
@@ -196,7 +196,7 @@ class BudgetTreeClassifier(HasDraws, ForestClassifier):
         The trees are tried once for all budgets; see `BudgetedClassifier.fit_budgets`.
         """
         model: Any = clone(self).set_params(budget=max(budgets))
-        with suppress(BudgetError):  # which each says of its own budget
+        with suppress(BudgetError):  # `within` raises it for each budget
             model.fit(X, y, X_val=X_val, y_val=y_val)
         for amount in budgets:
             try:
@@ -209,7 +209,7 @@ class BudgetTreeClassifier(HasDraws, ForestClassifier):
             yield amount, found
 
     def _check_parameters(self) -> None:
-        """Raise ParameterError if a parameter that no other class checks is out of its range."""
+        """Raise ParameterError for invalid parameters that no other class checks."""
         self.declares.check(self)
         if self.budget is None:
             return
@@ -220,7 +220,7 @@ class BudgetTreeClassifier(HasDraws, ForestClassifier):
                 )
 
     def _try_each(self, training: TrainingRows) -> list[tuple[Self, Choice]]:
-        """Return what is learned by each of several tradeoffs, and how it does on other rows."""
+        """Return a model for each of several tradeoffs, and its comparison on held-out rows."""
         everything = max(float(self.items_.costs.sum()), _LEAST)
         n_fits = len(_NATS) * (1 if training.validation_labels is not None else 1 + N_FOLDS)
         seconds = None if self.time_limit is None else self.time_limit / n_fits
@@ -233,7 +233,7 @@ class BudgetTreeClassifier(HasDraws, ForestClassifier):
             return forest
 
         def learn_fold(other: Self, part: TrainingRows) -> Forest:
-            if other.predictive == "map":  # whose tree one chain finds nearly as well
+            if other.predictive == "map":  # one chain finds its tree nearly as well
                 other.n_chains = 1
                 other.search = "anneal" if "anneal" in other.search else other.search
             return learn(other, part)
@@ -256,7 +256,7 @@ class BudgetTreeClassifier(HasDraws, ForestClassifier):
         return tried
 
     def _sample(self, training: TrainingRows, seconds: float | None = None) -> Forest:
-        """Find and sample trees, within the seconds given; return those that predict."""
+        """Search and sample trees within the given seconds; return those for predictions."""
         given = self.get_params(deep=False) | {"tradeoff": self.tradeoff_}
         limit: dict[str, Any] = {} if seconds is None else {"time_limit": seconds}
         if self.budget is not None:
@@ -275,13 +275,13 @@ class BudgetTreeClassifier(HasDraws, ForestClassifier):
         if self.summary_.stopped_after is not None:
             self.summary_ = replace(self.summary_, stopped_after=self.time_limit)
         drawn = thinned(found.run_.draws, _AVERAGED)
-        if self.predictive == "map" or not drawn:  # ended before there were any
+        if self.predictive == "map" or not drawn:  # ended before the first draw
             drawn = [found.state]
         return posterior.forest(drawn)
 
     @property
     def may_know_validation_labels(self) -> bool:
-        """Whether they chose among several trees; also true if that is unknown after loading."""
+        """Whether validation labels chose the tree; also true if unknown after loading."""
         return self.budget is not None
 
     def _doubt(self) -> list[str]:
@@ -293,7 +293,7 @@ class BudgetTreeClassifier(HasDraws, ForestClassifier):
 
     @property
     def certificate_texts(self) -> list[str]:
-        """Whether the search ended early, and warnings by the diagnostics of the chains."""
+        """Whether the search ended early, and warnings from the diagnostics of the chains."""
         ending = self.summary_.ending
         stopped = [f"{ending}: best found so far"] if ending else []
         told = [] if self.budget is None else [f"budget {self.budget:.12g}"]

@@ -1,4 +1,4 @@
-"""Parameters of single trees whose features cost something, declared once."""
+"""Parameters of single trees with costs of features."""
 
 from bayescascade.base.parameters import Choice, Integer, Parameters, Real
 from bayescascade.costs.parameters import BudgetedParameters
@@ -7,7 +7,7 @@ from bayescascade.model.parameters import SAMPLED, SearchParameters
 
 
 class TreeParameters(Parameters):
-    """Of the posterior."""
+    """Parameters of the posterior."""
 
     concentration = Real(1.0, "Dirichlet parameter of a class", above=0.0)
     split_probability = Real(0.5, "Probability of a split", above=0.0, below=1.0)
@@ -17,7 +17,7 @@ class TreeParameters(Parameters):
 
 
 class BudgetTreeParameters(TreeParameters, BudgetedParameters, SearchParameters):
-    """Of `BudgetTreeClassifier`."""
+    """Parameters of `BudgetTreeClassifier`."""
 
     tradeoff = Real(None, "Nats that a unit of cost is worth", minimum=0.0, none="1")
     search = Choice(SAMPLED[0], "How to search by chains", words=SAMPLED)

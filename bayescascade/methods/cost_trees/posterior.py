@@ -1,4 +1,4 @@
-"""The posterior of single trees whose features cost something.
+"""The posterior of single trees with costs of features.
 
 With C columns that can be split, M_j thresholds of column j, s = `split_probability`, K classes,
 a = `concentration` and W the weight of all rows, the density of a tree is, up to a constant::
@@ -8,14 +8,14 @@ a = `concentration` and W the weight of all rows, the density of a tree is, up t
 
 where n_k is the weight of class k among the rows of a leaf, n their sum, and G the gamma function:
 labels are drawn from each leaf's own distribution, which is drawn from a symmetric Dirichlet and
-integrated out. Without costs, the prior is that every node is split with probability s, by any
-column and then any of its thresholds.
+integrated out. Without costs, the prior splits every node with probability s, by a random column
+and then a random one of its thresholds.
 
-The *expected cost* is the mean over the rows given, 1 / W sum_i w_i c(x_i), where c(x) adds up what
-the splits on the path of x ask for, each cost item once. So `tradeoff` is in nats per unit of mean
-cost, however many rows there are: a tree that costs one more is exp(tradeoff) times less probable a
-priori. The likelihood grows with the rows, and this prior, like any other, is overruled in the end;
-for a fixed price of p nats per row and unit of cost, let tradeoff be p W.
+The *expected cost* is the mean over the rows given, 1 / W sum_i w_i c(x_i), where c(x) is the sum
+of the cost items of the splits on the path of x, each item once. So `tradeoff` is in nats per unit
+of mean cost, for any number of rows: a tree that costs one unit more is exp(tradeoff) times less
+probable a priori. The likelihood grows with the rows and finally dominates this prior, as any
+other; for a fixed price of p nats per row and unit of cost, set tradeoff to p W.
 """
 
 import math
@@ -42,10 +42,10 @@ from bayescascade.model.draws import TraceLegend
 from samplers.types import StepCounts
 
 MOVE_WEIGHTS = {"grow": 0.3, "prune": 0.3, "change": 0.3, "regrow": 0.1}
-"""How often each move of `kernels.sweep` is tried; grow and prune, each other's reverse, alike."""
+"""Probability of each move of `kernels.sweep`; equal for grow and prune, which are reverse."""
 
 _MOST_TABLED = 1 << 20
-_START_SPLITS = 6  # a random start has fewer
+_START_SPLITS = 6  # a random start has fewer splits
 _START_TRIES = 50
 
 
@@ -206,7 +206,7 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
     def advance(
         self, rng: np.random.Generator, state: BudgetTree, n_steps: int, inverse_temperature: float
     ) -> tuple[BudgetTree, StepCounts[BudgetTree]]:
-        """Run compiled steps on ``exp(inverse_temperature * log_density)``.
+        """Run compiled steps for ``exp(inverse_temperature * log_density)``.
 
         `kernels.sweep` has the moves. The work of a step is proportional to the number of rows of
         the changed node. If its subtree is drawn again, it is also proportional to the number of
@@ -253,12 +253,12 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
     def _identity(self) -> tuple[list[Any], Iterable[ArrayLike]]:
         return [self.classes.tolist()], self._model
 
-    # -- what trees say of rows --------------------------------------------------------------------
+    # -- rows in trees -----------------------------------------------------------------------------
 
     def expected_cost(
         self, state: BudgetTree, _rows: list[NDArray[np.intp]] | None = None
     ) -> float:
-        """Return the mean cost of the rows, each of which pays once for an item."""
+        """Return the mean cost of the rows, which pay for each item once."""
         rows = self._node_rows(state) if _rows is None else _rows
         used = np.zeros((self._labels.size, self.items.n_columns), np.bool_)
         for split in state.splits:
@@ -308,7 +308,7 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
             rows[ends[split + 1]] = rows[split][~is_left]
         return rows
 
-    # -- what kernels read -------------------------------------------------------------------------
+    # -- arrays for kernels ------------------------------------------------------------------------
 
     @cached_property
     def _log_candidate(self) -> Floats:

@@ -1,4 +1,4 @@
-"""The state of a tree posterior: a tree whose splits are chosen from a list of candidates.
+"""The state of a tree posterior: a tree with splits from a list of candidates.
 
 A candidate is a column and one of its thresholds.
 """
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bayescascade.base.arrays import Floats, Integers
 
 LEAF = -1
-"""What stands in the place of a candidate at a leaf."""
+"""The candidate number of a leaf."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +42,16 @@ class BudgetTree:
 
     @property
     def leaves(self) -> list[int]:
-        """Nodes that are leaves, ascending."""
+        """The leaves, ascending."""
         return [node for node, candidate in enumerate(self.nodes) if candidate == LEAF]
 
     @property
     def splits(self) -> list[int]:
-        """Nodes that are splits, ascending."""
+        """The splits, ascending."""
         return [node for node, candidate in enumerate(self.nodes) if candidate != LEAF]
 
     def ends(self) -> list[int]:
-        """Return where each node's subtree ends: one past its last node.
+        """Return the end of each node's subtree: one past its last node.
 
         The right child of a split ``node`` is ``ends[node + 1]``.
         """
@@ -70,19 +70,19 @@ class BudgetTree:
         return max(depths)
 
     def grown(self, leaf: int, candidate: int) -> "BudgetTree":
-        """Return the tree in which a leaf is split."""
+        """Return the tree with a leaf split."""
         return BudgetTree((*self.nodes[:leaf], candidate, LEAF, LEAF, *self.nodes[leaf + 1 :]))
 
     @classmethod
     def from_list(cls, nodes: Sequence[Any], n_candidates: int) -> "BudgetTree":
-        """Return the tree of these nodes, which are checked.
+        """Return the tree with these nodes, checked.
 
         Raises
         ------
         ValueError
             If they are not a tree in preorder over this number of candidates.
         """
-        n_open = 1  # subtrees still to come
+        n_open = 1  # subtrees not yet read
         for place, node in enumerate(nodes):
             if type(node) is not int or not LEAF <= node < n_candidates:
                 raise ValueError(f"nodes must be integers from -1 to {n_candidates - 1}")
@@ -96,7 +96,7 @@ class BudgetTree:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SplitCandidates:
-    """Candidates, ordered by column and threshold, and where rows are among them.
+    """Candidates, ordered by column and threshold, and the position of rows among them.
 
     Those of column ``j`` are ``starts[j]`` to ``starts[j + 1] - 1``. A code is the number of the
     column's thresholds below a row's value: the row goes left at candidates from
@@ -104,17 +104,18 @@ class SplitCandidates:
     """
 
     starts: Integers  # (n_columns + 1,)
-    columns: Integers  # (n_candidates,), the column of each
+    columns: Integers  # (n_candidates,), column of each
     thresholds: Floats  # (n_candidates,); rows of float32 value <= it go left
     codes: NDArray[np.uint16]  # (n_columns, n_rows)
 
     @classmethod
     def of(cls, X: NDArray[np.float32], n_thresholds: int) -> "SplitCandidates":
-        """Return candidates halfway between values of each column, about evenly among the rows.
+        """Return candidates halfway between values of each column, about evenly over the rows.
 
-        X (n_rows, n_columns), finite, or NaN, which is missing and goes right: a column that has
-        such cells has one more candidate, at which all others go left. n_thresholds >= 1: most
-        thresholds of a column; one of fewer distinct values has one between any two.
+        X (n_rows, n_columns): finite, or NaN for missing cells, which go right. A column with
+        missing cells has one more candidate, at which all other cells go left. n_thresholds >= 1:
+        maximum number of thresholds of a column; a column with fewer distinct values has one
+        between any two.
         """
         thresholds = [_thresholds(column, n_thresholds) for column in X.T]
         codes = [np.searchsorted(*pair) for pair in zip(thresholds, X.T, strict=True)]
@@ -137,7 +138,7 @@ class SplitCandidates:
         return np.flatnonzero(np.diff(self.starts))
 
     def log_probabilities(self) -> Floats:
-        """Return the log probability of each candidate: a column first, then a threshold, nats."""
+        """Return the log probability of each candidate, nats: by column, then threshold."""
         per_column = np.diff(self.starts)
         shares: Floats = -np.log(self.open_columns.size * per_column[self.columns])
         return shares

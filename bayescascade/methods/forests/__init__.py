@@ -1,1 +1,1 @@
-"""Forests over numeric matrices, grown for a budget of what their features cost."""
+"""Forests over numeric matrices, grown within a budget for the costs of their features."""

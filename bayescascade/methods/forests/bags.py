@@ -1,4 +1,4 @@
-"""Whether a forest is better than buying nothing, by rows that its trees were not grown on."""
+"""The choice between a forest and buying nothing, by rows on which its trees were not grown."""
 
 import copy
 from collections.abc import Callable, Iterable, Iterator
@@ -16,18 +16,18 @@ from bayescascade.model.matrix_classifier import MatrixClassifier
 
 M = TypeVar("M", bound=MatrixClassifier)
 Fold: TypeAlias = tuple[M, TrainingRows, Flags]
-"""A copy of a model, the rows that it may learn from, and whether each of all rows is held out."""
+"""A copy of a model, the rows to learn from, and whether each of all rows is held out."""
 
 
 def has_bags(estimator: Any) -> bool:
-    """Return whether a fitted estimator says which rows each of its trees was grown on."""
+    """Return whether a fitted estimator has the rows on which each tree was grown."""
     return bool(getattr(estimator, "bootstrap", False)) and hasattr(
         estimator, "estimators_samples_"
     )
 
 
 def out_of_bag(estimator: Any, n_rows: int, what_for: str) -> Flags:
-    """Return which trees were not grown on which rows, (n_rows, n_trees); they must have bags."""
+    """Return whether each row is out of each tree's bag, (n_rows, n_trees)."""
     if not has_bags(estimator):
         got = " with bootstrap=False" if hasattr(estimator, "bootstrap") else ""
         raise ParameterError(
@@ -47,7 +47,7 @@ def out_of_bag(estimator: Any, n_rows: int, what_for: str) -> Flags:
 
 
 def votes_of(pruned: Forest, outside: Flags) -> Flags:
-    """Return which trees vote out of their bags, (n_rows, n_trees); those without splits do not."""
+    """Return which trees vote for rows out of their bags, (n_rows, n_trees): those with splits."""
     splits = pruned.is_split[pruned.roots]
     return outside & splits if splits.any() else outside
 
@@ -55,12 +55,12 @@ def votes_of(pruned: Forest, outside: Flags) -> Flags:
 def wrong_out_of_bag(
     pruned: Forest, rows: NDArray[np.float32], labels: Integers, outside: Flags
 ) -> Flags:
-    """Return whether rows are classified wrongly by the trees that were not grown on them.
+    """Return whether each row is classified wrongly by the trees that were not grown on it.
 
-    `pruned` has all trees as they were pruned; rows (n_rows, n_columns); labels (n_rows,), places
-    of classes; outside (n_rows, n_trees) says which trees were not grown on which rows; what is
-    returned (n,) bool, of the rows outside the bag of a tree. As in predictions, trees without a
-    split do not vote where others have one.
+    `pruned` has all pruned trees; rows (n_rows, n_columns); labels (n_rows,), indices of classes;
+    outside (n_rows, n_trees): whether each row is out of each tree's bag. The result is (n,) bool,
+    for the rows that are out of the bag of a voting tree. As in predictions, trees without a split
+    do not vote if others have one.
     """
     votes = votes_of(pruned, outside)
     leaves = pruned.apply(rows)
@@ -80,11 +80,11 @@ def choice_of(
     learn: Callable[[M, TrainingRows], Forest | None] | None,
     outside: Flags | None,
 ) -> Choice | None:
-    """Return how rows that a forest was not learned from compare it with buying nothing.
+    """Return the comparison of a forest with buying nothing, on held-out rows.
 
-    These are the validation rows, if they have labels; else, of few rows or where there are
-    none `outside` the bags of the trees, (n_rows, n_trees) bool, those of each fold, which
-    `learn` judges by a forest learned from the others; else those outside. None if there are
+    These are the validation rows, if they have labels. Otherwise, if there are few rows or no
+    `outside`, (n_rows, n_trees) bool, they are the rows of each fold, classified by a forest that
+    `learn` learns from the other folds. Otherwise they are those out of the bags. None if there are
     no such rows.
     """
     labels = training.labels
@@ -109,7 +109,7 @@ def choice_of(
 def wrong_crossed(
     folds: Iterable[Fold[M]], rows: TrainingRows, learn: Callable[[M, TrainingRows], Forest | None]
 ) -> Flags:
-    """Return whether rows are classified wrongly without their fold, by default as commonest."""
+    """Return whether each row is wrong in cross-validation; the default is the common class."""
     wrong: Flags = rows.labels != rows.commonest
     for other, part, held in folds:
         forest = learn(other, part)
@@ -121,7 +121,7 @@ def wrong_crossed(
 
 
 def copies_for_folds(model: M, training: TrainingRows) -> Iterator[Fold[M]]:
-    """Yield a copy for each fold, the rows to learn from, of two classes, and which are not."""
+    """Yield a copy, training rows and held-out rows for each fold with several classes."""
     fold_of = fold_of_rows(training.labels)
     for fold in np.unique(fold_of):
         part, held = training.part(fold_of != fold), fold_of == fold

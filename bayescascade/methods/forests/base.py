@@ -1,7 +1,7 @@
-"""What every budgeted classifier does once it has a forest.
+"""The base of budgeted classifiers with a forest.
 
-A subclass has a `fit` that begins with `_read_training`, grows or prunes a `Forest` over the matrix
-that it gets, and ends with `_become`.
+The `fit` of a subclass begins with `_read_training`, grows or prunes a `Forest` over the resulting
+matrix, and ends with `_become`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -36,11 +36,11 @@ from bayescascade.report.box_tree import BoxTree
 from bayescascade.report.page import count_of
 
 CELLS = CellPolicy(missing="nan", dtype=np.float32, keeps_ranges=True)
-"""What forests take for a cell."""
+"""The cells that forests accept."""
 
 
 class ReadRows(NamedTuple):
-    """How columns are encoded, what they cost, and the rows."""
+    """The encoder and the costs of columns, and the rows."""
 
     encoder: MatrixEncoder
     costs: FeatureCosts
@@ -58,7 +58,7 @@ def read_rows(
     X_val: Any = None,
     y_val: Any = None,
 ) -> ReadRows:
-    """Learn columns and costs, and read rows; for errors see `TrainingRows.read`."""
+    """Read columns, costs and rows; for errors see `TrainingRows.read`."""
     given = GivenRows.labeled(X, y, sample_weight)
     validation = GivenRows.validating(X_val, y_val)
     encoder = MatrixEncoder.learn(given, CELLS).treating(unknown)
@@ -99,7 +99,7 @@ class ForestClassifier(BudgetedClassifier):
     # -- for the `fit` of subclasses ---------------------------------------------------------------
 
     def _read_training(self, X: Any, y: Any, **more: Any) -> TrainingRows:
-        """Learn columns, classes and costs, and return the rows as a matrix; see `read_rows`."""
+        """Set columns, classes and costs, and return the rows as a matrix; see `read_rows`."""
         unknown = self._unknown_policy()
         owner = type(self).__name__
         encoder, costs, training = read_rows(X, y, self.costs, owner, unknown, **more)
@@ -110,7 +110,7 @@ class ForestClassifier(BudgetedClassifier):
     def _become(
         self, forest: Forest, validation_rows: NDArray[np.float32], watch: Watch | None = None
     ) -> None:
-        """Be fitted to a forest, and measure its cost on rows; `watch` knows if time ran out."""
+        """Set the forest, and measure its cost on rows; `watch` says if its limit ended the fit."""
         self.forest_ = forest
         self._measure(validation_rows, watch)
 
@@ -134,7 +134,7 @@ class ForestClassifier(BudgetedClassifier):
         learn: Callable[[Self, TrainingRows], Forest | None] | None,
         outside: Flags | None,
     ) -> Choice | None:
-        """Return what rows say that the forest was not learned from; see `choice_of`."""
+        """Return the comparison with buying nothing on held-out rows; see `choice_of`."""
         return choice_of(self._folds, training, forest, learn, outside)
 
     def _folds(self, training: TrainingRows) -> Iterable[Fold[Self]]:
@@ -142,12 +142,12 @@ class ForestClassifier(BudgetedClassifier):
         return copies_for_folds(self, training)
 
     def _used(self, of_matrix: Flags) -> Flags:
-        """Return the features that rows use, given which columns of the matrix they do."""
+        """Return the features that rows use, given the columns of the matrix that they use."""
         starts = np.flatnonzero(np.diff(self._encoder.source, prepend=-1))
         return np.logical_or.reduceat(of_matrix, starts, axis=1)
 
     def _costs(self, forest: Forest, rows: NDArray[np.float32]) -> Floats:
-        """Return what each row of a matrix pays for what the trees of a forest read, (n_rows,)."""
+        """Return the cost of each row of a matrix in a forest, (n_rows,)."""
         return self.items_.total(self.items_.paid(self._used(forest.features_used(rows))))
 
     # -- classifying -------------------------------------------------------------------------------
@@ -179,7 +179,7 @@ class ForestClassifier(BudgetedClassifier):
         return importance_shares(self.n_features_in_, features, gains)
 
     def _reasons(self, X: Any) -> list[str]:
-        """Return the path through a tree; of several, what is acquired for them."""
+        """Return the path through a single tree, or the features acquired for several trees."""
         matrix = self._matrix(X)
         if self.forest_.n_trees == 1:
             leaves = self.forest_.apply(matrix)[:, 0].tolist()
@@ -251,7 +251,7 @@ class ForestClassifier(BudgetedClassifier):
 
     @property
     def _imagined(self) -> float:
-        """Rows of each class that the forest's counts have beyond those that were seen."""
+        """Number of pseudo-rows of each class in the forest's counts."""
         return 0.0
 
     def _boxes(self, tree: int | None) -> BoxTree:

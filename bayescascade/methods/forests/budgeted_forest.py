@@ -1,20 +1,20 @@
 """BudgetRF: a forest that is grown for a budget (Nan 2018, chapter 3; Nan, Wang, Saligrama 2015).
 
-Trees that are cheap by construction are added until they cost too much, see `growing`. What
-the thesis chooses on validation data, ``alpha``, may be several values, and so may the exponent of
-costs and the columns drawn for a split.
+Trees that are cheap by construction are added until they cost too much, see `growing`. ``alpha``,
+which the thesis chooses on validation data, may have several values, and so may the exponent of
+costs and the number of columns drawn for a split.
 
 No single values are best at every budget. With 40 trees and twelve budgets from 3 % to 100 % of the
 costs of all features, the mean test error on digits with random costs was 0.19 with the exponent 1,
-0.26 with 0, and 0.11 with whichever erred less on validation rows; on magic with equal costs it was
-0.29 with ``alpha = 0``, and 0.25 with 0 or 16. So by default there are a few of each to choose
-among, where there is something to choose by.
+0.26 with 0, and 0.11 with the better of both on validation rows; on magic with equal costs it was
+0.29 with ``alpha = 0``, and 0.25 with the better of 0 and 16. So by default a few values of each
+are compared, if there are rows for the choice.
 
-*Departures.* The classes' shares at the leaves are averaged; the thesis lets each tree vote. Half
-of the columns are drawn for each split, where the thesis looks at all: trees are then more
-different, and err less for the same features. Measured at 40 trees, share of features used and
-error: covertype 26 % and 0.160 against 24 % and 0.178, digits 61 % and 0.029 against 56 % and
-0.046; where costs differ, more of a budget is spent. The bound on a tree's cost needs all columns.
+*Departures.* The class shares at the leaves are averaged; in the thesis each tree votes. Half of
+the columns are drawn for each split; the thesis uses all. This makes trees more different, with
+fewer errors for the same features. Measured at 40 trees, share of features used and error:
+covertype 26 % and 0.160 against 24 % and 0.178, digits 61 % and 0.029 against 56 % and 0.046; if
+costs differ, more of a budget is spent. The bound on a tree's cost requires all columns.
 """
 
 from collections.abc import Mapping, Sequence
@@ -62,7 +62,7 @@ _AUTOMATIC: Mapping[str, tuple[Share, ...]] = {
     "cost_exponent": (1.0, 0.5, 0.0),
     "max_features": (0.5, None),
 }
-"""What "auto" stands for where there is something to choose by; the first elsewhere."""
+"""The values for "auto" if there are rows for a choice; otherwise the first."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -226,7 +226,7 @@ class BudgetedForestClassifier(ForestClassifier):
         seeds: Sequence[np.random.SeedSequence],
         watch: Watch,
     ) -> list[tuple[GrowthAlternative, GrownForest]]:
-        """Return the forest of each alternative, as far as the time goes."""
+        """Return the forest of each alternative, within the time limit."""
         columns = CodedColumns.of(
             training.rows, MAX_BINS if self.thresholds == "histogram" else None
         )
@@ -268,7 +268,7 @@ class BudgetedForestClassifier(ForestClassifier):
         seeds: Sequence[np.random.SeedSequence],
         watch: Watch,
     ) -> list[Choice]:
-        """Return how cross-validation compares each alternative with buying nothing."""
+        """Return the comparison of each alternative with buying nothing, by cross-validation."""
         nothing = training.labels != training.commonest
         choices = []
         for one in grid:
@@ -287,7 +287,7 @@ class BudgetedForestClassifier(ForestClassifier):
 
     @property
     def may_know_validation_labels(self) -> bool:
-        """Whether they chose among several forests; also true if that is unknown after loading."""
+        """Whether validation labels chose the forest; also true if unknown after loading."""
         alternatives = getattr(self, "alternatives_", None)
         is_crossed = self.choice_ is not None and self.choice_.rows == CROSSED
         return alternatives is None or (len(alternatives) > 1 and not is_crossed)
@@ -327,7 +327,7 @@ class BudgetedForestClassifier(ForestClassifier):
             self._values(name, is_choosing=False)
 
     def _values(self, name: str, is_choosing: bool) -> list[Any]:  # Any: numbers or shares
-        """Return the values of a parameter that may have several, checked."""
+        """Return the values of a parameter with one or several values, checked."""
         value = getattr(self, name)
         if isinstance(value, str) and value == "auto":
             return list(_AUTOMATIC[name][: None if is_choosing else 1])
@@ -336,7 +336,7 @@ class BudgetedForestClassifier(ForestClassifier):
         return [check_real(*one, minimum=0.0) for one in several(name, value)]
 
     def _grid(self, training: TrainingRows) -> list[tuple[float, float, Share]]:
-        """Return each alpha with each cost_exponent and max_features."""
+        """Return all combinations of alpha, cost_exponent and max_features."""
         can_choose = training.validation_labels is not None or is_few(training)
         is_choosing = self.budget is not None and can_choose
         items = self._matrix_items
@@ -378,7 +378,7 @@ class BudgetedForestClassifier(ForestClassifier):
     def _choose(
         self, tried: Sequence[tuple[GrowthAlternative, GrownForest]]
     ) -> tuple[GrowthAlternative, GrownForest]:
-        """Return the forest of least error, and of equals of least cost."""
+        """Return the forest with the smallest error; among ties, with the smallest cost."""
         within = [pair for pair in tried if pair[0].n_trees]
         if within:
             return min(within, key=lambda pair: (pair[0].error, pair[0].cost))

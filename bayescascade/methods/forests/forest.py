@@ -1,4 +1,4 @@
-"""The state of budgeted forests: binary trees with class counts at their nodes."""
+"""Binary trees with class counts at their nodes: the state of budgeted forests."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -162,7 +162,7 @@ class Forest(Trees):
         return replace(self, feature=feature).part(self.n_above(self.is_split & ~is_split) == 0)
 
     def part(self, nodes: slice | Flags) -> "Forest":
-        """Return the forest of some of the trees, given all their nodes."""
+        """Return the forest of some of the trees, given the range of their nodes."""
         return Forest.from_preorder(
             self.feature[nodes], self.threshold[nodes], self.missing_left[nodes], self.counts[nodes]
         )
@@ -179,7 +179,7 @@ class Forest(Trees):
         return self.part(np.repeat(splits, np.diff(self.tree_starts)))
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Return the forest as plain JSON types; thresholds are those of the splits, in order."""
+        """Return the forest as plain JSON types; thresholds are those of splits only, in order."""
         return {**self.splits_to_dict(), "counts": self.counts.tolist()}
 
     @classmethod
@@ -202,7 +202,7 @@ class Forest(Trees):
 
 
 def _one_sklearn_tree(tree: Any) -> Forest:  # Any: scikit-learn's Tree, which is compiled
-    """Return a tree renumbered in preorder, which scikit-learn's best-first growth is not."""
+    """Return a tree renumbered in preorder, unlike scikit-learn's best-first growth."""
     is_split = tree.children_left >= 0
     children = np.column_stack([tree.children_left, tree.children_right])[is_split].ravel()
     starts = np.append(0, 2 * np.cumsum(is_split))
@@ -210,11 +210,11 @@ def _one_sklearn_tree(tree: Any) -> Forest:  # Any: scikit-learn's Tree, which i
     order = depth_first_order(links, 0, return_predecessors=False)
     totals = tree.weighted_n_node_samples[order, np.newaxis]
     counts = tree.value[order, 0, :] * totals
-    whole = np.rint(counts)  # shares times a total miss whole numbers by their rounding
+    whole = np.rint(counts)  # rounding: shares times a total may not be whole
     counts = np.where(np.abs(counts - whole) <= 8 * np.finfo(float).eps * totals, whole, counts)
     return Forest.from_preorder(
         np.where(is_split, tree.feature, LEAF)[order].astype(np.int32),
-        # infinite if all numbers go left and NaN right; JSON knows no infinity
+        # infinite if all numbers go left and NaN right; JSON has no infinity
         np.minimum(tree.threshold[order], np.finfo(np.float32).max),
         tree.missing_go_to_left[order].astype(np.bool_),
         counts,
@@ -222,7 +222,7 @@ def _one_sklearn_tree(tree: Any) -> Forest:  # Any: scikit-learn's Tree, which i
 
 
 class TreesWalk:
-    """A row on its way: how far each tree has come with what is known."""
+    """The path of a row: the node in each tree, given the known values."""
 
     def __init__(self, trees: Trees, encoder: MatrixEncoder) -> None:
         self._trees, self._encoder, self._source = trees, encoder, encoder.source
@@ -232,13 +232,13 @@ class TreesWalk:
 
     @property
     def waiting(self) -> dict[int, int]:
-        """How many trees ask for each feature next, by its place."""
+        """Number of trees that need each feature next, by its index."""
         features = self._trees.feature[self.nodes]
         asked = np.unique(self._source[features[features >= 0]], return_counts=True)
         return dict(zip(*(each.tolist() for each in asked), strict=True))
 
     def learn(self, column: int, value: object) -> None:
-        """Let every tree go on by the value of a feature, as far as what is known leads."""
+        """Go on in every tree with the value of a feature, as far as known values lead."""
         cells = self._encoder.read_cell(column, value)
         of_column = self._source == column
         self._cells[of_column], self._is_known[of_column] = cells, True
@@ -256,7 +256,7 @@ class TreesWalk:
 
 
 class ForestWalk(TreesWalk):
-    """A row on its way, see `costs.acquisition`."""
+    """The path of a row through a forest; see `costs.acquisition`."""
 
     def __init__(self, forest: Forest, encoder: MatrixEncoder) -> None:
         super().__init__(forest, encoder)
@@ -264,7 +264,7 @@ class ForestWalk(TreesWalk):
 
     @property
     def probabilities(self) -> Floats:
-        """What `Forest.predict_proba` says at leaves, added up in the same order."""
+        """As in `Forest.predict_proba` at leaves, added up in the same order."""
         shares = self._forest.probabilities
         total = np.zeros(shares.shape[1])
         for node in self.nodes:

@@ -1,32 +1,32 @@
-"""BUDGETRF: trees grown by GREEDYTREE, and added while the budget lasts (Nan 2018, chapter 3).
+"""BUDGETRF: trees grown by GREEDYTREE, and added within the budget (Nan 2018, chapter 3).
 
 GREEDYTREE (section 3.3): while a node's impurity ``F(S)`` is positive, it is split by the column
 and cut of least risk, ``c(t)^b / (F(S) - max_i F(S_i))`` with ``b = 1``. Columns are coded once for
-all trees, by the places of their values among the distinct ones ("exact"), or among at most 255
-bins of about equal numbers of rows ("histogram"); `kernels.growing_cuts` finds the best of all cuts
-in linear time. "random" looks at 80, 40 or 20 cuts, at nodes of more than 2,000 rows, more than
-500, or fewer, as in the thesis's experiments; they are drawn at the values of random rows.
+all trees, by the index of their values among the distinct ones ("exact"), or among at most 255 bins
+of about equal numbers of rows ("histogram"); `kernels.growing_cuts` finds the best of all cuts in
+linear time. "random" uses 80, 40 or 20 cuts, at nodes of more than 2,000 rows, more than 500, or
+fewer, as in the thesis's experiments; cuts are drawn at the values of random rows.
 
-*Departures.* A column of no cost has no risk, so the rule above would split by it as long as it
-tells anything at all. Measured, that is ruinous: on covertype with a quarter of the columns free,
-40 trees err on 73 % of the rows, and if only columns paid above are free, on 46 %. If a free column
-is taken only where it lessens the impurity at least as much as the column of least risk among the
-others, which is the rule here, it is 18 % in both. With positive costs and `reuse_is_free` false
-the rule is the thesis's own, and its bound on the cost holds.
+*Departures.* A free column has no risk, so the rule above would split by it as long as it reduces
+the impurity at all. This is very bad: on covertype with a quarter of the columns free, 40 trees err
+on 73 % of the rows, and on 46 % if only columns paid above are free. Here a free column is used
+only if it reduces the impurity at least as much as the column of least risk among the others; then
+40 trees err on 18 % in both cases. With positive costs and `reuse_is_free` false the rule is that
+of the thesis, and its bound on the cost holds.
 
-Costs that differ much leave a budget unspent: the cheapest columns divide a set about as well as
-any, and no others are ever taken. On covertype with random costs from 1 to 20, 40 trees cost 4 %
-of all features and err on 37 % of the rows; with ``b = 0.25``, 6 % and 24 %; with ``b = 0``, 27 %
-and 18 %. So ``b``, which gives the thesis's trees for costs ``c^b``, may be chosen.
+If costs differ much, a budget is not spent: the cheapest columns divide a set nearly as well as any
+others, which are never used. On covertype with random costs from 1 to 20, 40 trees cost 4 % of all
+features and err on 37 % of the rows; with ``b = 0.25``, 6 % and 24 %; with ``b = 0``, 27 % and 18
+%. So ``b`` can be chosen; the trees are those of the thesis for costs ``c^b``.
 
-Values may be missing: those of a node go together to the side that makes the cut better, or right
-alone; where a column has none, later ones follow the greater weight. Ties of risk are broken as
-`kernels.growing` says.
+Values may be missing: all missing values of a node go to the side that makes the cut better, or
+alone to the right. If a column has none at the node, missing values in later rows follow the
+greater weight. For ties of risk, see `kernels.growing`.
 
-BUDGETRF (Algorithm 2): each tree is grown on as many rows as there are, drawn with replacement; the
-first one with which the mean cost of the validation rows passes the budget is left out, and ends
-the forest. A row pays for a feature once, however many trees read it, so costs never fall as trees
-are added.
+BUDGETRF (Algorithm 2): each tree is grown on n_rows rows drawn with replacement; the first tree
+with which the mean cost of the validation rows exceeds the budget is excluded, and ends the forest.
+A row pays for a feature once, even if several trees read it, so costs never fall as trees are
+added.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -54,8 +54,8 @@ from bayescascade.methods.forests.kernels.growing_cuts import MISSING, ImpurityA
 
 MAX_BINS = 255
 
-_GRACE = 1.0  # seconds that trees may take longer than there is time
-_SECONDS = 0.1  # that a thread works before what it has grown is counted
+_GRACE = 1.0  # seconds by which trees may exceed the time limit
+_SECONDS = 0.1  # seconds of a thread's work before its trees are counted
 
 _Seeds: TypeAlias = Sequence[np.random.SeedSequence]
 
@@ -63,11 +63,11 @@ _Tree: TypeAlias = tuple[Forest, Flags]
 """A tree, and the items that each validation row pays for in it, (n_rows, n_items)."""
 
 Share: TypeAlias = int | float | str | None
-"""How many columns are drawn for a split: a number, a share, the square root, or all."""
+"""The number of columns drawn for a split: a number, a share, the square root, or all."""
 
 
 class CodedColumns(NamedTuple):
-    """Columns by the places of their values; `GrowingArrays` describes the arrays."""
+    """Columns coded by the indices of their values; `GrowingArrays` describes the arrays."""
 
     codes: Codes
     starts: Integers
@@ -104,19 +104,19 @@ class TreeGrower:
     columns: CodedColumns
     labels: Integers  # (n_rows,) >= 0
     measure: ImpurityArrays
-    items: CostItems  # what each column incurs
+    items: CostItems  # costs of each column
     n_classes: int
-    max_features: int  # >= 1, looked at for each split, drawn at random unless it is all
-    cost_exponent: float = 1.0  # >= 0, power of a column's cost: 1 as in the thesis, 0: all alike
-    reuse_is_free: bool = True  # a column, and its groups, cost nothing below a node that paid
+    max_features: int  # >= 1, number used for each split, drawn at random unless all
+    cost_exponent: float = 1.0  # >= 0, power of a column's cost; 1: as in the thesis, 0: all equal
+    reuse_is_free: bool = True  # a column and its groups are free below a node that reads it
     max_depth: int | None = None
-    has_stumps: bool = False  # only random cuts are looked at
+    has_stumps: bool = False  # whether only random cuts are used
 
     def grow(self, rng: np.random.Generator, weights: Floats) -> Forest:
         """Return a forest of one tree, grown on rows with these weights.
 
-        `rng` draws columns and cuts, where these are random; weights (n_rows,) >= 0, not all zero,
-        are whole numbers, so that no rounding makes a node of one class seem impure.
+        `rng` draws columns and cuts, if these are random; weights (n_rows,) >= 0, not all zero, are
+        whole numbers, so that a node of one class never appears impure by rounding.
         """
         n_rows = int(np.count_nonzero(weights))
         depth = n_rows if self.max_depth is None else self.max_depth
@@ -133,10 +133,10 @@ class TreeGrower:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GrownForest:
-    """Trees within a budget, or None if there is none.
+    """Trees within a budget; None if there are none.
 
-    `costs`, (n_trees,) >= 0, are means over the validation rows after each tree, not decreasing;
-    if the first tree is beyond the budget, they are its cost alone.
+    `costs`, (n_trees,) >= 0, are means over the validation rows after each tree, not decreasing. If
+    the first tree is beyond the budget, there is only its cost.
     """
 
     trees: Forest | None
@@ -149,7 +149,7 @@ class GrownForest:
         return 0 if self.trees is None else self.trees.n_trees
 
     def within(self, budget: float | None) -> Self:
-        """Return what would have been grown for a smaller budget."""
+        """Return the result for a smaller budget."""
         n_trees = sum(budget is None or is_within(cost, budget) for cost in self.costs.tolist())
         if self.trees is None or n_trees == self.n_trees:
             return self
@@ -169,10 +169,10 @@ def add_trees(
     n_jobs: int | None,
     watch: Watch,
 ) -> GrownForest:
-    """Grow trees until the mean cost passes the budget, or there is one for each seed.
+    """Grow trees until the mean cost exceeds the budget, or there is one for each seed.
 
-    With `bootstrap`, each has its own draw of the rows. `n_jobs` threads change no tree. After the
-    time of `watch` no tree is begun but the first.
+    With `bootstrap`, each has its own draw of the rows. The trees do not depend on `n_jobs`. After
+    the time limit of `watch` no new tree is started, except the first.
     """
     trees: list[Forest] = []
     costs: list[float] = []
@@ -198,9 +198,9 @@ def add_trees(
 def _trees(
     grow: Callable[[_Seeds], list[_Tree]], seeds: _Seeds, n_jobs: int | None, watch: Watch
 ) -> Iterator[_Tree]:
-    """Yield trees in the order of their seeds; each thread grows as many as `_SECONDS` allow."""
-    # handing work to threads takes milliseconds, as small trees do; the limit bounds what is grown
-    # beyond the budget in vain
+    """Yield trees in the order of their seeds, in batches of about `_SECONDS` per thread."""
+    # starting work in threads takes milliseconds, as small trees do; the limit bounds the number of
+    # trees that are grown beyond the budget
     n_workers = effective_n_jobs(n_jobs)
     start, n_each, seconds = 0, 1, 0.0
     with Parallel(n_jobs=n_jobs, prefer="threads") as pool:
@@ -219,7 +219,7 @@ def _trees(
 
 
 def outside_bags(seeds: _Seeds, n_rows: int) -> Flags:
-    """Return which trees of some seeds were grown on other rows, (n_rows, n_trees) bool."""
+    """Return whether each row is out of the bag of each seed's tree, (n_rows, n_trees) bool."""
     outside = np.ones((n_rows, len(seeds)), np.bool_)
     for tree, rng in enumerate(map(np.random.default_rng, seeds)):
         outside[_bag(rng, n_rows), tree] = False
@@ -227,7 +227,7 @@ def outside_bags(seeds: _Seeds, n_rows: int) -> Flags:
 
 
 def _bag(rng: np.random.Generator, n_rows: int) -> Integers:
-    """Return the rows that a tree with its own draw is grown on, (n_rows,) int64."""
+    """Return the rows of a tree's bag, drawn with replacement, (n_rows,) int64."""
     return rng.integers(0, n_rows, n_rows)
 
 
@@ -245,22 +245,22 @@ def _grow(
 class GrowthAlternative(NamedTuple):
     """One of the forests that the parameters allow.
 
-    `error`, in [0, 1], is of the validation rows or, in cross-validation, of all rows; NaN without
-    either, or without a tree.
+    `error`, in [0, 1], is that on the validation rows or, in cross-validation, on all rows; NaN
+    without either, or without a tree.
     """
 
     alpha: float
     cost_exponent: float
     max_features: int  # >= 1, columns drawn for each split
     n_trees: int  # trees within the budget; 0 if the first one is beyond it
-    cost: float  # mean over the validation rows; of the first tree if it is beyond the budget
-    error: float  # share of rows that are classified wrongly
+    cost: float  # mean of validation rows; that of the first tree if beyond the budget
+    error: float  # share of wrongly classified rows
 
 
 def alternative_of(
     alpha: float, grower: TreeGrower, grown: GrownForest, training: TrainingRows
 ) -> GrowthAlternative:
-    """Return what is known of a forest that was grown."""
+    """Return the alternative of a grown forest."""
     cost = float(grown.costs[-1]) if len(grown.costs) else np.nan
     error = np.nan
     if grown.trees is not None and training.validation_labels is not None:
@@ -272,7 +272,7 @@ def alternative_of(
 
 
 def several(name: str, value: object) -> list[tuple[str, object]]:
-    """Return a parameter of one value or several as values with their names."""
+    """Return the values of a parameter with one or several values, with their names."""
     if not isinstance(value, Sequence | np.ndarray) or isinstance(value, str):
         return [(name, value)]
     if not len(value):
@@ -281,7 +281,7 @@ def several(name: str, value: object) -> list[tuple[str, object]]:
 
 
 def check_share(name: str, value: object) -> Share:
-    """Return what says how many columns are drawn, in plain types; else a ParameterError."""
+    """Return the number or share of drawn columns in plain types; ParameterError if invalid."""
     if value is None or (isinstance(value, str) and value == "sqrt"):
         return value
     if isinstance(value, Integral):
@@ -296,7 +296,7 @@ def check_share(name: str, value: object) -> Share:
 
 
 def n_drawn(share: Share, n_columns: int) -> int:
-    """Return how many of all columns are drawn; of a share, rounded down, at least one."""
+    """Return the number of drawn columns; a share is rounded down, to at least one."""
     if share is None:
         return n_columns
     if isinstance(share, str):

@@ -1,23 +1,24 @@
-"""Admissible impurities: how far a set of examples is from being of one class.
+"""Admissible impurities, which measure how mixed the classes of a set of examples are.
 
 Nan, *Learning to predict under a budget* (2018), section 3.4.1. With ``n_i`` the weight of the
 examples of class i in the set,
 
-* threshold-Pairs (3.10): ``sum_{i < j} [[n_i - alpha]_+ [n_j - alpha]_+ - alpha^2]_+``; at
-  ``alpha = 0`` the number of pairs of examples of different classes. The sum is over unordered
-  pairs: over ordered ones it is twice that, which changes no tree;
+* threshold-Pairs (3.10): ``sum_{i < j} [[n_i - alpha]_+ [n_j - alpha]_+ - alpha^2]_+``; at ``alpha
+  = 0`` the number of pairs of examples of different classes. The sum is over unordered pairs; a sum
+  over ordered pairs is twice that, which changes no tree;
 * Powers (3.13): ``(sum_i n_i)^l - sum_i n_i^l`` for whole ``l >= 2``;
 * polynomials (3.12): ``sum_m gamma_m prod_i n_i^{p_mi}`` with ``gamma_m >= 0`` and whole
   ``p_mi >= 0``, at least two of which are positive in each term.
 
 All are nonnegative, zero on sets of one class, monotone (a subset is no more impure) and
-supermodular (an example adds no less to a larger set): a greedy tree that splits by them has a
-largest acquisition cost within a factor ``O(log n)`` of the least possible. Gini index and entropy
-are not monotone, and have no such bound.
+supermodular (an example adds no less to a larger set): the maximum acquisition cost of a greedy
+tree with these impurities is within a factor ``O(log n)`` of the optimum. Gini index and entropy
+are not monotone and have no such bound.
 
-*Departure.* Weights need not be whole. Nonnegative increasing functions whose increments increase
-remain such when they are added, multiplied, or put into an increasing convex function; all three
-formulas are made that way from the ``n_i``, so the properties hold for weighted examples as well.
+*Departure.* Weights need not be whole. Nonnegative increasing functions with increasing increments
+keep these properties under sums, products, and composition with an increasing convex function. All
+three formulas are built from the ``n_i`` in this way, so the properties also hold for weighted
+examples.
 """
 
 from collections.abc import Sequence
@@ -98,10 +99,10 @@ Impurity = str | PolynomialImpurity
 def impurity_arrays(
     impurity: Impurity, *, alpha: float = 0.0, order: int = 2, n_classes: int
 ) -> ImpurityArrays:
-    """Return an impurity as kernels read it.
+    """Return an impurity as arrays for kernels.
 
-    alpha >= 0, of threshold-Pairs: the weight of a class that may be ignored; order from 2 to 30,
-    of Powers. Raises ParameterError if a parameter is out of its range, or the polynomial is of
+    alpha >= 0: the weight of a class that threshold-Pairs ignores; order from 2 to 30: that of
+    Powers. Raises ParameterError if a parameter is out of its range, or the polynomial is for
     another number of classes.
     """
     alpha = check_real("alpha", alpha, minimum=0.0)
@@ -129,9 +130,9 @@ def impurity_arrays(
 
 
 def impurity_values(arrays: ImpurityArrays, counts: ArrayLike) -> Floats:
-    """Return impurities, (n,) >= 0, infinite if they overflow, of counts (n, n_classes)."""
+    """Return impurities, (n,) >= 0, infinite on overflow, of counts (n, n_classes)."""
     checked = np.ascontiguousarray(counts, np.float64)
     values = np.empty(len(checked))
-    with np.errstate(over="ignore"):  # what overflows is infinite
+    with np.errstate(over="ignore"):  # overflows are infinite
         impurities(arrays, checked, values)
     return values

@@ -1,4 +1,4 @@
-"""Parameters of forests that pay for what they read, declared once."""
+"""Parameters of budgeted forests."""
 
 from bayescascade.base.parameters import Choice, Flag, Integer, Jobs, Other
 from bayescascade.costs.parameters import BudgetedParameters
@@ -9,7 +9,7 @@ THRESHOLDS = ("exact", "histogram", "random")
 
 
 class ForestParameters(BudgetedParameters):
-    """Of forests."""
+    """Common parameters of forests."""
 
     n_jobs = Jobs(
         -1,
@@ -20,7 +20,7 @@ class ForestParameters(BudgetedParameters):
 
 
 class BudgetedForestParameters(ForestParameters):
-    """Of `BudgetedForestClassifier`."""
+    """Parameters of `BudgetedForestClassifier`."""
 
     impurity = Other("threshold_pairs", "Impurity that splits reduce")
     alpha = Other("auto", "Slack of the impurity; the best of several values is chosen")
@@ -35,7 +35,7 @@ class BudgetedForestParameters(ForestParameters):
 
 
 class SelectedForestParameters(ForestParameters):
-    """Of `SelectedForestClassifier`."""
+    """Parameters of `SelectedForestClassifier`."""
 
     n_trees = Integer(40, "Number of trees", minimum=1)
     min_samples_leaf = Integer(3, "Minimum number of rows in a leaf", minimum=1)
@@ -47,7 +47,7 @@ GROWN = ListedBudgetLearner(
     BudgetedForestParameters,
     "grow a forest of cheap trees",
     of_trees=lambda n: {"max_trees": n},
-    given={"alpha": (0.0, 4.0, 16.0, 64.0), "cost_exponent": (0.0, 0.5, 1.0)},  # rows choose
+    given={"alpha": (0.0, 4.0, 16.0, 64.0), "cost_exponent": (0.0, 0.5, 1.0)},  # chosen by rows
     in_trials={"alpha": (0.0, 16.0), "cost_exponent": (0.0, 1.0)},
 )
 SELECTED = ListedBudgetLearner(

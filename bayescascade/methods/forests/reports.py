@@ -1,4 +1,4 @@
-"""What a user sees of a budgeted forest: its size, trees as boxes, ways in words, and SQL."""
+"""Output about a budgeted forest: its size, trees as boxes, paths in words, and SQL."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -27,11 +27,11 @@ from bayescascade.report.layout import wrap
 from bayescascade.report.numbers import count_texts, probability_text
 from bayescascade.report.page import count_of
 
-_LABEL_WIDTH = 28  # characters of a box's line
+_LABEL_WIDTH = 28  # characters per line of a box
 
 
 def size_pieces(forest: Forest) -> list[str]:
-    """Return how large a forest is."""
+    """Return the size of a forest."""
     return [
         count_of(forest.n_trees, "tree"),
         count_of(forest.n_splits, "split"),
@@ -41,7 +41,7 @@ def size_pieces(forest: Forest) -> list[str]:
 
 
 def label_sql(forest: Forest, encoder: MatrixEncoder, classes: NDArray[Any], label: object) -> str:
-    """Return what `BudgetedClassifier.to_sql` does."""
+    """Return the result of `BudgetedClassifier.to_sql`."""
     if label is None:
         if forest.n_trees > 1:
             raise ParameterError(
@@ -56,16 +56,16 @@ def label_sql(forest: Forest, encoder: MatrixEncoder, classes: NDArray[Any], lab
 
 
 def _mean_depth(forest: Forest) -> float:
-    """Return the mean number of splits on a training row's way through a tree."""
+    """Return the mean number of splits on a training row's path through a tree."""
     is_leaf = ~forest.is_split
     weights = forest.counts[is_leaf].sum(axis=1)
     return float(np.average(forest.n_above()[is_leaf], weights=weights))
 
 
 def forest_sql(forest: Forest, encoder: MatrixEncoder, values: Sequence[str]) -> str:
-    """Return the value at the leaf that a row comes to, in SQL; of several trees, their mean.
+    """Return SQL for the value at a row's leaf; for several trees, their mean.
 
-    `values` are SQL expressions of every node; unknown levels make NULL where they are refused.
+    `values` are SQL expressions for all nodes; refused unknown levels give NULL.
     """
     told, *others = (_tree_sql(forest, t, encoder, values) for t in range(forest.n_trees))
     if others:
@@ -80,10 +80,10 @@ def forest_sql(forest: Forest, encoder: MatrixEncoder, values: Sequence[str]) ->
 def _tree_sql(
     forest: Forest, tree: int, encoder: MatrixEncoder, values: Sequence[str]
 ) -> list[str]:
-    """Return which of the values is at the leaf of a tree that a row comes to, as lines."""
+    """Return lines of SQL that select the value at a row's leaf in a tree."""
     told = [[value] for value in values]
     start, end = (int(node) for node in forest.tree_starts[tree : tree + 2])
-    for node in range(end - 1, start - 1, -1):  # children stand behind their parents
+    for node in range(end - 1, start - 1, -1):  # children follow their parents
         if forest.feature[node] >= 0:
             goes_left = _goes_left(forest, node, encoder)
             told[node] = sql_case([(goes_left, told[node + 1])], told[forest.right[node]])
@@ -104,7 +104,7 @@ def _goes_left(forest: Forest, node: int, encoder: MatrixEncoder) -> str:
     else:
         condition = sql_condition(levels, codes)
     if not forest.missing_left[node]:
-        return condition  # which is not so of what is missing, or unknown
+        return condition  # false for missing or unknown cells
     if levels is None:
         return f"({condition} OR {name} IS NULL)"
     known = sql_condition(levels, range(levels.n_levels))
@@ -114,7 +114,7 @@ def _goes_left(forest: Forest, node: int, encoder: MatrixEncoder) -> str:
 def class_tree_boxes(
     forest: Forest, tree: int, encoder: MatrixEncoder, classes: NDArray[Any], imagined: float = 0.0
 ) -> BoxTree:
-    """Return a tree as boxes, leaves in their class's color; `imagined` rows are not counted."""
+    """Return a tree as boxes, leaves in the color of their class, without `imagined` rows."""
     nodes = slice(*forest.tree_starts[tree : tree + 2].tolist())
     parents = forest.parents[nodes] - forest.tree_starts[tree]
     one = forest.part(nodes)
@@ -136,7 +136,7 @@ def class_tree_boxes(
 
 
 def path_words(forest: Forest, leaf: int, encoder: MatrixEncoder) -> str:
-    """Return the splits on the way to a leaf in words, the first one first."""
+    """Return the splits on the path to a leaf in words, from the root."""
     told: list[str] = []
     parents, node = forest.parents.tolist(), leaf
     while (parent := parents[node]) >= 0:
@@ -147,7 +147,7 @@ def path_words(forest: Forest, leaf: int, encoder: MatrixEncoder) -> str:
 
 
 def split_words(encoder: MatrixEncoder, column: int, threshold: float, is_left: bool) -> str:
-    """Return a side of a split, such as "age is at most 30"; above all numbers, missing cells."""
+    """Return a side of a split, such as "age is at most 30"; "missing" above the largest number."""
     place = int(encoder.source[column])
     name, levels = quoted(encoder.names[place]), encoder.levels[place]
     if threshold >= np.finfo(np.float32).max:

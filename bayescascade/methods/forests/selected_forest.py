@@ -1,22 +1,22 @@
-"""A random forest of the features that are worth buying for every row, within a budget.
+"""A random forest on features that are bought for all rows, within a budget.
 
-Prunings, and trees that are cheap by construction, buy a dear feature for the rows of a branch here
-and there. Where one examination tells much about everybody, and a budget lasts for hardly more than
-that one, it is better bought for all rows, and the trees grown on what was bought.
+Prunings, and trees that are cheap by construction, buy an expensive feature only for the rows of
+some branches. If one examination is informative for all rows, and the budget allows little more
+than that one, it is better to buy it for all rows and grow the trees on the bought features.
 
-Features are bought one after the other, the members of a group together: first those that cost next
-to nothing, then always the one with which a forest grown anew lessens the error most, measured by
-the Brier score of each row under the trees that were not grown on it,
+Features are bought one after the other, or the members of a group together: first the cheapest
+features, then always the one that most reduces the error of a new forest. The error is the Brier
+score of each row under the trees that were not grown on it,
 
     1 / N sum_i sum_c (p_c(i) - [y_i = c])^2,
 
-as long as one lessens it, by however little. So chance may buy what tells nothing; but to demand a
-standard error more cost one to two points of error (means of eight splits of the heart data, of
-180 rows to learn from). An error rate would be too coarse a measure: of 200 rows, one that says the
-same of 199 is as good. All forests draw the same rows, by the same seeds, so that they differ by
-the features. What a feature lessened before is taken to bound what it lessens later, so that few
-forests need be grown after the first of each (Minoux 1978: exactly so where returns diminish; of
-two that tell something only together, neither may be found).
+as long as a feature reduces it at all. So useless features may be bought by chance; but requiring a
+reduction by a standard error cost one to two points of error (means of eight splits of the heart
+data, with 180 training rows). An error rate is too coarse a measure for 200 rows. All forests draw
+the same rows, by the same seeds, so that they differ only by the features. The last reduction by a
+feature is used as a bound on its next one, so that few forests are needed after the first of each
+feature (Minoux 1978; this is exact for diminishing returns, but two features that are informative
+only together may not be found).
 """
 
 import heapq
@@ -41,7 +41,7 @@ from bayescascade.methods.forests.parameters import SelectedForestParameters
 from bayescascade.model.search import seed_sequence
 from bayescascade.report.numbers import cost_texts
 
-_AT_ONCE = 0.05  # of the budget: what costs no more, together, is bought without asking
+_AT_ONCE = 0.05  # share of the budget for features that are always bought
 
 Features = frozenset[int]
 
@@ -147,7 +147,7 @@ class SelectedForestClassifier(ForestClassifier):
     def _learned(
         self, template: RandomForestClassifier, training: TrainingRows
     ) -> tuple[list[int], RandomForestClassifier]:
-        """Return the features that are bought, in their order, and a forest of them."""
+        """Return the bought features, in order, and a forest on them."""
         shared: dict[Any, float] = {} if self._shared is None else self._shared[1]
         rows = joblib.hash((training.rows, training.labels, template.random_state))
 
@@ -177,7 +177,7 @@ class SelectedForestClassifier(ForestClassifier):
     def _grown(
         self, template: RandomForestClassifier, training: TrainingRows, features: Features
     ) -> RandomForestClassifier:
-        """Return a forest that reads some features only: the others are the same in all rows."""
+        """Return a forest that reads only some features: the others are constant."""
         is_read = np.isin(self._encoder.source, list(features))
         rows = np.where(is_read, training.rows, np.float32(0.0))
         forest = RandomForestClassifier(**template.get_params())
@@ -196,7 +196,7 @@ class SelectedForestClassifier(ForestClassifier):
 def _selected(
     items: CostItems, budget: float | None, loss: Callable[[Features], float], loss_of_none: float
 ) -> list[int]:
-    """Return the features bought, in order; raises BudgetError if none is within the budget."""
+    """Return the bought features, in order; BudgetError if none is within the budget."""
     limit = float(items.costs.sum()) if budget is None else budget
     purchases = sorted(_purchases(items), key=lambda one: (_cost(items, one), sorted(one)))
     least = min(_cost(items, one) for one in purchases)
@@ -211,7 +211,7 @@ def _selected(
         if is_within(_cost(items, with_(one)), _AT_ONCE * limit):
             order += sorted(one - set(order))
     current = loss(frozenset(order)) if order else loss_of_none
-    # by what each lessened the loss when last tried; at the end of `n_bought` features
+    # ordered by the last change of the loss, after `n_bought` features
     waiting = [(-np.inf, -1, place) for place in range(len(purchases))]
     while waiting:
         if watch_in_use().is_over():
@@ -234,7 +234,7 @@ def _selected(
 
 
 def _purchases(items: CostItems) -> set[Features]:
-    """Return what may be bought at once: each feature, and the members of each group."""
+    """Return the possible purchases: each feature, and the members of each group."""
     columns = range(items.n_columns)
     groups = range(items.n_items - items.n_groups, items.n_items)
     members = {frozenset(c for c in columns if g in items.of_column(c)) for g in groups}

@@ -1,8 +1,8 @@
 """Binary trees that divide rows by thresholds, as flat arrays in preorder.
 
-The left child of a split is the node after it, so the columns of the splits and the places of the
-leaves say everything about the trees' shape; `links_of` derives the rest from them. A row goes left
-at a split if its value, rounded to float32, is at most the threshold.
+The left child of a split is the next node, so the columns of the splits and the positions of the
+leaves determine the shape of the trees; `linked` derives the rest from them. A row goes left at a
+split if its value, rounded to float32, is at most the threshold.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,9 +24,9 @@ from bayescascade.methods.forests.kernels.routing import (
 )
 
 LEAF = -1
-"""What stands for the column of a node that splits none."""
+"""The column of a leaf."""
 
-_MOST_NODES = 2**31 - 1  # their numbers are int32
+_MOST_NODES = 2**31 - 1  # node numbers are int32
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,12 +79,12 @@ class Trees:
 
     @property
     def roots(self) -> Integers:
-        """The first node of each tree, (n_trees,) int64."""
+        """First node of each tree, (n_trees,) int64."""
         return self.tree_starts[:-1]
 
     @property
     def parents(self) -> Codes:
-        """The parent of each node, (n_nodes,) int32; -1 at roots. Parents precede children."""
+        """Parent of each node, (n_nodes,) int32; -1 at roots. Parents precede children."""
         parents = np.full(self.n_nodes, -1, np.int32)
         splits = np.flatnonzero(self.feature >= 0).astype(np.int32)
         parents[splits + 1] = splits
@@ -95,7 +95,7 @@ class Trees:
     def ends(self) -> Integers:
         """One past the last node of each node's subtree, (n_nodes,) int64."""
         last = np.where(self.is_split, self.right, np.arange(self.n_nodes))
-        while self.is_split[last].any():  # twice as far down each time
+        while self.is_split[last].any():  # twice as deep each time
             last = last[last]
         return last + 1
 
@@ -108,7 +108,7 @@ class Trees:
 
     @property
     def arrays(self) -> TreeArrays:
-        """The trees, as arrays for the kernels."""
+        """The trees as arrays for kernels."""
         return TreeArrays(*(getattr(self, name) for name in TreeArrays._fields))
 
     # -- rows --------------------------------------------------------------------------------------
@@ -136,11 +136,11 @@ class Trees:
         return used
 
     def _send(self, work: Callable[[int, int], object], rows: NDArray[np.float32]) -> None:
-        """Let work send the rows of each range down the trees."""
+        """Call `work` for each range of rows, to route them through the trees."""
         for_ranges(work, len(rows), len(rows) * self.n_trees)
 
     def _rows(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return rows as kernels read them, which look at no bounds."""
+        """Return rows for kernels, checked, because kernels check no bounds."""
         rows = np.ascontiguousarray(X, np.float32)
         needed = int(self.feature.max()) + 1
         if rows.ndim != 2 or rows.shape[1] < needed:
@@ -151,7 +151,7 @@ class Trees:
         return rows
 
     def splits_to_dict(self) -> dict[str, list[Any]]:
-        """Return plain JSON types; thresholds are those of the splits, in order."""
+        """Return the splits as plain JSON types; thresholds are those of splits only, in order."""
         is_split = self.is_split
         return {
             "feature": self.feature.tolist(),
@@ -181,7 +181,7 @@ def linked(feature: Codes, threshold: Floats, missing_left: Flags) -> dict[str, 
 
 
 def splits_from_dict(record: Mapping[str, Any], n_columns: int) -> tuple[Codes, Floats, Flags]:
-    """Return feature, threshold and missing_left of what `splits_to_dict` returned, checked."""
+    """Return feature, threshold and missing_left from the result of `splits_to_dict`, checked."""
     feature = read_array(record, "feature", (None,), np.int64, least=LEAF, most=n_columns - 1)
     is_split = feature >= 0
     threshold = np.full(feature.shape, np.nan)

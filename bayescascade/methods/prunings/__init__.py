@@ -1,1 +1,1 @@
-"""Prunings of forests to a budget: the exact program, and the posterior of prunings."""
+"""Prunings of forests within a budget: the exact program, and the posterior of prunings."""

@@ -1,13 +1,13 @@
-"""BudgetPruneClassifier: the best pruning of a forest for its errors and what its features cost.
+"""BudgetPruneClassifier: the best pruning of a forest by its errors and its costs of features.
 
-Nan, Wang and Saligrama (2016); Nan (2018), chapter 4. `program` states what is minimized,
-`solvers` minimize it, also within a budget.
+Nan, Wang and Saligrama (2016); Nan (2018), chapter 4. `program` has the objective, `solvers`
+minimize it, also within a budget.
 
 *Departures.* The thesis prunes in-bag errors only; errors may also be measured out of bag or on
 validation rows. On the forests tried here (covertype, 40 trees), in-bag errors gave the better
-curves of cost and test error, since out of bag the deep splits that only a whole forest needs seem
-useless to each tree. A budget may be given instead of a tradeoff. Trees that are cut at the root do
-not take part in predictions: see `Forest.without_bare_roots`.
+curves of cost and test error, because with out-of-bag errors the deep splits, which only a whole
+forest needs, appear useless for each single tree. A budget may be given instead of a tradeoff.
+Trees that are cut at the root do not take part in predictions: see `Forest.without_bare_roots`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -49,7 +49,7 @@ from bayescascade.methods.prunings.program import Pruning, PruningProgram, is_pr
 from bayescascade.methods.prunings.solvers import FlowSolver, Frontier
 from bayescascade.model.search import Search, Seed
 
-_LEAST = 1.0  # seconds of pruning, whatever the time limit
+_LEAST = 1.0  # minimum seconds of pruning, for any time limit
 
 
 @dataclass(eq=False, repr=False)
@@ -77,7 +77,7 @@ class BudgetPruneClassifier(ForestClassifier):
         rows of `errors` nor rows by which the forest was chosen (as a `BudgetedForestClassifier`
         with several `alpha` is by `y_val`).
     budget : float >= 0 or None
-        Limit on the mean cost of a validation row, in place of a tradeoff. Then the tradeoff is the
+        Limit on the mean cost of a validation row, instead of a tradeoff. Then the tradeoff is the
         smallest one whose best pruning is within the budget. The rest of the budget is spent on
         further splits of the forest; see `bayescascade.methods.prunings.solvers`.
     errors : {"in_bag", "out_of_bag", "validation"}
@@ -163,7 +163,7 @@ class BudgetPruneClassifier(ForestClassifier):
     errors: str = BudgetPruneParameters.errors.default
     split_cost: float = BudgetPruneParameters.split_cost.default
 
-    _first_read: Integers | None = field(init=False, default=None)  # from a file
+    _first_read: Integers | None = field(init=False, default=None)  # if read from a file
 
     # -- fitting -----------------------------------------------------------------------------------
 
@@ -218,7 +218,7 @@ class BudgetPruneClassifier(ForestClassifier):
         return self
 
     def _compare(self, found: Any) -> None:
-        """Buy nothing if that is no worse than what was found for a budget."""
+        """Buy nothing if the result for a budget is not better."""
         budget = self.budget
         is_whole = not getattr(found, "interrupted", False)
         if budget is None or not (is_whole and is_compared() and self.forest_.n_splits):
@@ -247,7 +247,7 @@ class BudgetPruneClassifier(ForestClassifier):
             self.stopped_after_ = watch_in_use().seconds
 
     def _read_forest(self, X: Any, y: Any, X_val: Any, y_val: Any) -> TrainingRows:
-        """Return the rows, with the classes of the forest, which is fitted if needed."""
+        """Return the rows, with the classes of the forest; fit the forest if needed."""
         forest = plain_forest(self.forest)
         training = self._read_training(X, y, X_val=X_val, y_val=y_val)
         self._validation_rows = training.validation_rows
@@ -257,33 +257,33 @@ class BudgetPruneClassifier(ForestClassifier):
         return self._given.training
 
     def _folds(self, training: TrainingRows) -> Iterable[Fold[Self]]:
-        """Yield the same, with forests that are grown once for all budgets."""
+        """Return the folds, with forests that are grown once for all budgets."""
         return self._given.folds(super()._folds(training))
 
     def _first_features(self) -> tuple[str, Integers]:
-        """Return what the trees of the whole forest begin with; of older files, any."""
+        """Return the first features of the trees; for older files, all features."""
         if self._begun_with is None:
             return super()._first_features()
         return "cheapest first feature of its trees", self._begun_with
 
     @property
     def _begun_with(self) -> Integers | None:
-        """The features that the trees of the whole forest begin with; None of older files."""
+        """The first features of the trees of the whole forest; None for older files."""
         if not hasattr(self, "whole_forest_"):
             return self._first_read
         return features_begun_with(self.whole_forest_, self._encoder)
 
     def _pruned(self, kept: Flags) -> Forest:
-        """Return the trees that are left if some splits are kept, (n_splits,) bool."""
+        """Return the remaining trees if some splits are kept, (n_splits,) bool."""
         return self._cut(kept).without_bare_roots()
 
     def _cut(self, kept: Flags) -> Forest:
-        """Return all trees as they are if some splits are kept, (n_splits,) bool."""
+        """Return all trees, with and without splits, if some splits are kept, (n_splits,) bool."""
         is_split = np.isin(np.arange(self.whole_forest_.n_nodes), self.program_.node[kept])
         return self.whole_forest_.pruned(is_split)
 
     def _check_unpruned(self) -> None:
-        """Raise if there is nothing to prune anew: before `fit`, or after a file was read."""
+        """Raise NotFittedError without a forest to prune: before `fit`, or from a file."""
         message = (
             "%(name)s must be fitted, and not read from a file, which has only the pruned forest"
         )
@@ -327,7 +327,7 @@ class BudgetPruneClassifier(ForestClassifier):
 
     @property
     def certificate_texts(self) -> list[str]:
-        """The tradeoff, the objective, and bounds on how much lower it or the error could be."""
+        """The tradeoff, the objective, and bounds on how much lower it and the error could be."""
         if self.budget is not None:
             words = "tree error at most {:.2g} points above the best within the budget"
             told = [f"budget {self.budget:.12g}", gap_text(self.error_gap_, words)]
@@ -349,7 +349,7 @@ class BudgetPruneClassifier(ForestClassifier):
         ----------
         tradeoffs : sequence, array or Series of float >= 0, optional
         budgets : the same, optional
-            In place of tradeoffs.
+            Instead of tradeoffs.
 
         Returns
         -------
@@ -439,7 +439,7 @@ class BudgetPruneClassifier(ForestClassifier):
         return near_optimal(*best, search, tolerance=tolerance, n_draws=n_draws)
 
     def _frontier(self) -> Frontier:
-        """Return what finds prunings within budgets."""
+        """Return the search for prunings within budgets."""
         rows, labels = self._validation_rows, self._validation_labels
 
         def error_of(kept: Flags) -> float:
@@ -450,7 +450,7 @@ class BudgetPruneClassifier(ForestClassifier):
         return Frontier(self.program_, feature, None if labels is None else error_of)
 
     def _take(self, pruning: Pruning) -> None:
-        """Be fitted to a pruning."""
+        """Set the fitted state to a pruning."""
         self.tradeoff_ = pruning.tradeoff
         self.objective_, self.lower_bound_ = pruning.objective, pruning.lower_bound
         self._rounding = pruning.rounding
@@ -481,7 +481,7 @@ class BudgetPruneClassifier(ForestClassifier):
         self.tradeoff_ = check_real("tradeoff", record["tradeoff"], minimum=0.0)
         self.objective_ = check_real("objective", record["objective"])
         bound = record["lower_bound"]
-        # of files that have the bound alone: it was taken for exact to nine digits
+        # older files have only the bound, taken as exact to nine digits
         lower_bound, rounding = bound if isinstance(bound, list) else (bound, 1e-9)
         self.lower_bound_ = check_real("lower_bound", lower_bound, maximum=self.objective_)
         self._rounding = check_real("rounding", rounding, minimum=0.0)

@@ -1,4 +1,4 @@
-"""A forest that is given to be pruned: fitted, or of the rows' columns and classes."""
+"""The forest to prune: given as fitted, or fitted here to the rows."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -23,12 +23,12 @@ from bayescascade.model.search import seed_sequence
 
 _N_TREES = 40  # as in the thesis
 _ENCODING = "_bayescascade_encoding"
-"""An attribute given to forests fitted here: what their columns are of."""
+"""An attribute of forests fitted here: the encoder of their columns."""
 
 
 @dataclass(frozen=True, eq=False)
 class GivenForest:
-    """A fitted forest, its trees and rows; `grown` are forests of folds, for all copies."""
+    """A fitted forest, its trees and rows; `grown` has the forests of folds, for all copies."""
 
     estimator: Any  # several types of estimators
     trees: Forest
@@ -40,7 +40,7 @@ class GivenForest:
     def of(
         cls, model: Any, forest: Any, training: TrainingRows, given: tuple[Any, ...]
     ) -> "GivenForest":
-        """Fit the forest of a pruner if needed; `given` is what its `fit` was given."""
+        """Fit the forest of a pruner if needed; `given` are the arguments of its `fit`."""
         if _is_fitted(forest):
             estimator = forest
             _check_columns(forest, model._encoder)
@@ -53,11 +53,11 @@ class GivenForest:
 
     @property
     def may_grow(self) -> bool:
-        """Whether such a forest can be grown on other rows."""
+        """Whether such a forest can be fitted to other rows."""
         return not isinstance(self.template, ForestClassifier) and not _is_fitted(self.template)
 
     def folds(self, folds: Iterable[Fold[Any]]) -> list[Fold[Any]]:
-        """Return folds whose pruners have forests of their own, which are grown once."""
+        """Return folds whose pruners have their own forests, which are fitted only once."""
         if not self.grown:
             grown = []
             for other, part, held in folds:
@@ -71,7 +71,7 @@ class GivenForest:
         return self.grown
 
     def outside(self) -> Flags | None:
-        """Return which trees were not grown on which rows, if bags say it and no labels judge."""
+        """Return the out-of-bag rows of each tree, if there are bags and no validation labels."""
         n_rows = len(self.training.rows)
         if self.training.validation_labels is not None or not has_bags(self.estimator):
             return None
@@ -81,7 +81,7 @@ class GivenForest:
 
 
 def counts_by(errors: str, estimator: Any, forest: Forest, training: TrainingRows) -> Floats | None:
-    """Return the rows that errors are measured on, by node and class; None if in bag."""
+    """Return counts, by node and class, of the rows for the errors; None if in bag."""
     if errors == "in_bag":
         return None
     if errors == "validation":
@@ -92,13 +92,13 @@ def counts_by(errors: str, estimator: Any, forest: Forest, training: TrainingRow
 
 
 def features_begun_with(forest: Forest, encoder: MatrixEncoder) -> Integers:
-    """Return the features that trees begin with, ascending."""
+    """Return the features of the first splits of trees, ascending."""
     first = forest.feature[forest.roots]
     return np.unique(encoder.source[first[first >= 0]])
 
 
 def read_features_begun_with(record: Any, n_features: int) -> Integers:
-    """Return the same of a file; TypeError or ParameterError if it has none."""
+    """Return the same from a file; TypeError or ParameterError if invalid."""
     if not isinstance(record, list):
         raise TypeError(f"first_features must be a list, got {record!r}")
     checked = [check_integer("first_features", place, 0, n_features - 1) for place in record]
@@ -110,7 +110,7 @@ def _is_fitted(forest: Any) -> bool:
 
 
 def plain_forest(forest: Any) -> Any:
-    """Return a forest that is given, out of its frame; ParameterError if it is none."""
+    """Return a given forest without a `FrozenEstimator`; ParameterError if it is no forest."""
     forest = forest.estimator if isinstance(forest, FrozenEstimator) else forest
     if forest is not None and not isinstance(forest, (*SKLEARN_FORESTS, ForestClassifier)):
         raise ParameterError(
@@ -124,7 +124,7 @@ def plain_forest(forest: Any) -> Any:
 def _fitted(
     model: Any, forest: Any, training: TrainingRows, given: tuple[Any, ...]
 ) -> Any:  # several types of estimators
-    """Return a fitted clone of a forest; a model has costs, seed and jobs that it lacks."""
+    """Return a fitted clone of a forest; missing costs, seed and jobs are those of the model."""
     if forest is None:
         forest = RandomForestClassifier(_N_TREES, criterion="entropy", max_features=None)
     forest = clone(forest)
@@ -145,7 +145,7 @@ def _fitted(
 
 
 def _check_columns(forest: Any, encoder: MatrixEncoder) -> None:
-    """Check that a fitted forest reads the matrix that the rows became."""
+    """Check that a fitted forest matches the matrix of the rows."""
     columns = encoder.columns
     encoding = _encoding_of(forest)
     if encoding is not None:
@@ -172,7 +172,7 @@ def _check_columns(forest: Any, encoder: MatrixEncoder) -> None:
 
 
 def _with_classes(forest: Any, training: TrainingRows) -> TrainingRows:
-    """Return rows with the classes of a fitted forest, which may have more."""
+    """Return rows with the classes of a fitted forest, which may have more classes."""
     classes = np.asarray(forest.classes_)
     known = set(classes.tolist())
     for name in training.classes.tolist():
@@ -197,24 +197,24 @@ def count_classes(
     labels: Integers,
     is_counted: Flags | None = None,
 ) -> Floats:
-    """Return how many rows of each class come to each node, (n_nodes, n_classes) float64."""
+    """Return the number of rows of each class at each node, (n_nodes, n_classes) float64."""
     leaves = forest.apply(rows)
     cell = leaves * np.int64(forest.n_classes) + labels[:, np.newaxis]
     if is_counted is not None:
         cell = cell[is_counted]
     at_leaves = np.bincount(cell.ravel(), minlength=forest.counts.size)
-    # A subtree is a range of nodes: what comes to its root is the sum over its leaves.
+    # A subtree is a range of nodes: the count at its root is the sum over its leaves.
     below = np.zeros((forest.n_nodes + 1, forest.n_classes))
     np.cumsum(at_leaves.reshape(forest.counts.shape), axis=0, out=below[1:])
     return below[forest.ends] - below[:-1]
 
 
 def _encoding_of(forest: Any) -> MatrixEncoder | None:
-    """Return what the columns of a forest that was fitted here are of; None of other forests."""
+    """Return the encoder of the columns of a forest fitted here; None for other forests."""
     if isinstance(forest, ForestClassifier):
         return forest._encoder
     encoding: MatrixEncoder | None = getattr(forest, _ENCODING, None)
-    if encoding is None or hasattr(forest, "feature_names_in_"):  # fitted again, elsewhere
+    if encoding is None or hasattr(forest, "feature_names_in_"):  # fitted again by the user
         return None
     return encoding if forest.n_features_in_ == len(encoding.source) else None
 

@@ -1,9 +1,9 @@
-"""Which features are needed by prunings that are nearly as good as the best one.
+"""The features that nearly optimal prunings need.
 
-The best pruning pays for some features, but another one may pay for others and be as good as can be
-told. Chains wander from the best pruning among those whose objective is within a tolerance of its
-own, by steps that never leave the tolerance. All prunings there are sampled, better ones more
-often: were all of them equally probable, nearly all draws would be as bad as is allowed.
+The best pruning pays for some features, but another one may pay for other features and be
+practically as good. Chains start at the best pruning and move among the prunings with an objective
+within a tolerance of the best. All of these are sampled, better ones more often: if all had the
+same probability, nearly all draws would be as bad as allowed.
 """
 
 from dataclasses import dataclass, fields
@@ -33,11 +33,11 @@ from bayescascade.report.page import (
 
 _STEPS, _STEPS_PER_SPLIT, _MOST_STEPS = 300_000, 200, 2_000_000
 _LEAST_STEPS = 20_000
-_HEATING_STEPS_PER_SPLIT, _HEATING_BLOCKS = 4, 10  # at each temperature tried
+_HEATING_STEPS_PER_SPLIT, _HEATING_BLOCKS = 4, 10  # at each tried temperature
 _N_BISECTIONS = 3
-_HOTTEST = 1000.0  # times the tolerance: if that is not hot enough, all prunings are near
+_HOTTEST = 1000.0  # times the tolerance: hot enough for all prunings
 
-_APART = 1.1  # R-hat of chains that were hardly ever in the same place
+_APART = 1.1  # R-hat of chains that were hardly ever in the same region
 _GROUPS = (
     "chains do not agree: there may be groups of prunings, such as cheap and expensive ones, and "
     "chains rarely move between groups; every draw is near-optimal, but the probability of each "
@@ -139,8 +139,8 @@ def near_optimal(
 ) -> NearOptimalPrunings:
     """Sample prunings nearly as good as the best; see `BudgetPruneClassifier.near_optimal`.
 
-    best (n_splits,) bool is the best pruning at tradeoff >= 0; each chain is heated from there,
-    cooled, and sampled. temperature > 0 is by default that of `_temperature`.
+    best (n_splits,) bool is the best pruning at tradeoff >= 0; each chain starts there, is heated,
+    cooled, and then sampled. temperature > 0 is by default that of `_temperature`.
     """
     check_real("tolerance", tolerance, above=0.0)
     optimum = program.objective(best, tradeoff)
@@ -173,10 +173,10 @@ def near_optimal(
 
 
 def _temperature(program: PruningProgram, best: Flags, tradeoff: float, worst: float) -> float:
-    """Return the highest temperature at which half of a chain uses at most half of the tolerance.
+    """Return the highest temperature with a median excess of at most half the tolerance.
 
-    It is doubled from the best pruning on, then bisected, always by the same generator, so that one
-    forest has one temperature.
+    It is doubled, starting from the best pruning, then bisected, always with the same generator, so
+    that a forest always has the same temperature.
     """
     rng = np.random.default_rng(0)
     tolerance = worst - program.objective(best, tradeoff)

@@ -1,4 +1,4 @@
-"""Parameters of prunings of forests, declared once."""
+"""Parameters of prunings of forests."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ ERRORS = ("in_bag", "out_of_bag", "validation")
 
 
 class BudgetPruneParameters(ForestParameters):
-    """Of `BudgetPruneClassifier`."""
+    """Parameters of `BudgetPruneClassifier`."""
 
     forest = Other(None, "The forest to prune", none="of 40 trees")
     tradeoff = Real(None, "Error rate that a unit of cost is worth", minimum=0.0, none="by rows")

@@ -1,9 +1,10 @@
-"""A forest pruned several times: the classifiers, and what each traded.
+"""Several prunings of a forest: the classifiers, and their costs and errors.
 
-A tradeoff is an error rate for a unit of cost, so that none suits all tables. Prunings are found at
-tradeoffs that double, from where nothing but what is free is left down to where nearly everything
-is. Of those whose error on other rows is within a standard error of the least one's, the cheapest
-is chosen: what costs more errs less by no more than chance (Breiman and others, 1984, section 3.4).
+A tradeoff is an error rate for a unit of cost, so no value suits all tables. Prunings are found for
+a range of tradeoffs in steps of a factor 2, from prunings with only free splits to nearly the whole
+forest. Among those with an error on held-out rows within a standard error of the smallest, the
+cheapest is chosen: the smaller errors of more expensive ones may be chance (Breiman and others,
+1984, section 3.4).
 """
 
 import copy
@@ -30,7 +31,7 @@ from bayescascade.report.printed import Printed
 
 P = TypeVar("P", bound=ForestClassifier)
 
-_LARGEST_SHARE = 0.99  # of the whole forest's cost, from which on a pruning is nearly all of it
+_LARGEST_SHARE = 0.99  # of the whole forest's cost; larger prunings count as whole
 _MOST_DOUBLINGS = 40
 
 
@@ -132,7 +133,7 @@ class PruningPath(Printed, Generic[P]):
         single trees. ``gap`` is a bound on the share by which the objective could be lower. With
         budgets, ``lower bound`` is a bound on the tree error of all prunings within the budget.
         """
-        nothing = [""] if len(self) else []  # cells of the line of nothing
+        nothing = [""] if len(self) else []  # cells of the line for buying nothing
         errors = [] if not len(self) else [self[0].program_.base_error, *self.errors]
         columns = [
             Numbers("cost", cost_texts([0.0] * len(nothing) + self.costs.tolist())),
@@ -156,7 +157,7 @@ class PruningPath(Printed, Generic[P]):
         told = "interrupted: only the finished prunings"
         warned = [told] if self.interrupted else []
         empty = [one for one in self if self.budgets is not None and one.nothing_read_text]
-        if empty:  # one line for all
+        if empty:  # one warning for all
             warned.append(max(empty, key=attrgetter("budget")).nothing_read_text)
         return (heading, *map(warning, warned), BLANK, table)
 
@@ -164,7 +165,7 @@ class PruningPath(Printed, Generic[P]):
 def pruned_along(
     model: Any, name: str, wanted: Sequence[Any], find: Callable[[Any], Any]
 ) -> PruningPath[Any]:
-    """Return a forest pruned for values of a parameter, ascending, up to what was `interrupted`."""
+    """Return prunings of a forest for ascending values of a parameter, until `interrupted`."""
     found: dict[Any, Any] = {}
     for value in sorted(set(wanted)):
         what = find(value)
@@ -185,7 +186,7 @@ def pruned_along(
 
 
 def gap_text(gap: float, words: str) -> str:
-    """Return words with a share in percent, or "optimal" of a gap of 0, which is a proof."""
+    """Return words with a gap in percent, or "optimal" for a gap of 0, which is a proof."""
     return "optimal" if gap == 0.0 else words.format(100 * gap)
 
 
@@ -203,7 +204,7 @@ class _Solver(Protocol):
 
 
 def wrong_elsewhere(model: Any, training: TrainingRows, fitted_to: str) -> Callable[[Flags], Flags]:
-    """Return what says which rows, to which nothing was fitted, a pruning takes wrong.
+    """Return a function of a pruning that returns which held-out rows are classified wrongly.
 
     `fitted_to` are the rows that prunings are fitted to: "in_bag", "out_of_bag" or "validation".
     Raises ParameterError if no rows can decide.
@@ -230,7 +231,7 @@ def wrong_elsewhere(model: Any, training: TrainingRows, fitted_to: str) -> Calla
 
 
 def _seen_by(forest: Any, fitted_to: str) -> str:
-    """Return what was chosen by the labels of the validation rows; empty if nothing was."""
+    """Return what the labels of the validation rows were used for; otherwise empty."""
     if fitted_to == "validation":
         return 'errors="validation"'
     if isinstance(forest, ForestClassifier) and forest.may_know_validation_labels:
@@ -241,9 +242,9 @@ def _seen_by(forest: Any, fitted_to: str) -> str:
 def choose_pruning(
     program: PruningProgram, solver: _Solver, wrong: Callable[[Flags], Flags]
 ) -> Pruning:
-    """Return the pruning of a tradeoff that rows decide on; on Ctrl-C, the best one known by then.
+    """Return the pruning whose tradeoff is best on held-out rows; on Ctrl-C, the best one so far.
 
-    `wrong` says which rows, to which nothing was fitted, are classified wrongly, (n_rows,) bool.
+    `wrong` returns which held-out rows are classified wrongly, (n_rows,) bool.
     """
     found: list[tuple[float, float, float, Pruning]] = []
     for pruning in _prunings(program, solver):
@@ -259,7 +260,7 @@ def choose_pruning(
 
 
 def _prunings(program: PruningProgram, solver: _Solver) -> Iterator[Pruning]:
-    """Yield best prunings, from the whole forest's price downward, for tradeoffs that halve."""
+    """Yield best prunings for halved tradeoffs, from empty ones to the whole forest."""
     everything = program.cost(np.ones(program.n_splits, np.bool_))
     if everything == 0.0:
         yield solver.solve(0.0)

@@ -1,6 +1,6 @@
-"""The Gibbs posterior of prunings: all of them, weighed by how nearly they are optimal.
+"""The Gibbs posterior of prunings, weighted by how close to optimal they are.
 
-`PruningProgram` has the objective, error + tradeoff x cost. Here it meets the samplers.
+`PruningProgram` has the objective, error + tradeoff x cost; this module is for the samplers.
 """
 
 import math
@@ -24,31 +24,31 @@ from bayescascade.model.draws import TraceLegend
 from samplers.types import StepCounts
 
 MOVE_WEIGHTS = {"redraw": 0.5, "switch": 0.5}
-"""How often each move is tried."""
+"""Probability of each move."""
 
 _HOTTEST_START, _START_BLOCKS, _START_STEPS_PER_SPLIT = 4.0, 8, 4  # times the temperature, ...
 
-_ROUNDING = 1e-12  # of the objective: what a block of steps may add up wrongly
+_ROUNDING = 1e-12  # relative: rounding of the objective in a block of steps
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeptSplits:
-    """A pruned forest, as the splits that it keeps, (n_splits,) bool, closed under parents."""
+    """A pruned forest as its kept splits, (n_splits,) bool, closed under parents."""
 
     kept: Flags
 
     @property
     def n_kept(self) -> int:
-        """Number of splits kept."""
+        """Number of kept splits."""
         return int(np.count_nonzero(self.kept))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON types: the number of splits, and 8 of them a byte, in hexadecimal."""
+        """Return plain JSON types: the number of splits, and bytes of 8 splits, in hexadecimal."""
         return {"n_splits": self.kept.size, "kept": np.packbits(self.kept).tobytes().hex()}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "KeptSplits":
-        """Return what `to_dict` returned; KeyError, TypeError or ValueError if it did not."""
+        """Return the splits of `to_dict`; KeyError, TypeError or ValueError if invalid."""
         n_splits = int(record["n_splits"])
         packed = np.frombuffer(bytes.fromhex(record["kept"]), np.uint8)
         if n_splits < 0 or packed.size != (n_splits + 7) // 8:
@@ -119,7 +119,7 @@ class PruningPosterior(CompiledPosterior[KeptSplits]):
     # -- the contract ------------------------------------------------------------------------------
 
     def log_prior(self, state: KeptSplits) -> float:
-        """Return 0, or -inf if it is not a pruning or its objective is above the maximum."""
+        """Return 0, or -inf if the state is no pruning or its objective is above the maximum."""
         if not self.program.is_closed(state.kept):
             return -math.inf
         is_bounded = self.max_objective < math.inf
@@ -155,7 +155,7 @@ class PruningPosterior(CompiledPosterior[KeptSplits]):
             return state
         kept = rng.random(self.program.n_splits) < rng.random()
         inner = self.program.parent >= 0
-        while not self.program.is_closed(kept):  # at most as often as the trees are deep
+        while not self.program.is_closed(kept):  # at most as many times as the trees are deep
             kept[inner] &= kept[self.program.parent[inner]]
         return KeptSplits(kept)
 
@@ -184,7 +184,7 @@ class PruningPosterior(CompiledPosterior[KeptSplits]):
     def advance(
         self, rng: np.random.Generator, state: KeptSplits, n_steps: int, inverse_temperature: float
     ) -> tuple[KeptSplits, StepCounts[KeptSplits]]:
-        """Run compiled steps on ``exp(inverse_temperature * log_density)``.
+        """Run compiled steps for ``exp(inverse_temperature * log_density)``.
 
         `kernels.cutting` has the moves and their proof. The work of a step is proportional to the
         size of the subtrees that it draws again.
@@ -221,7 +221,7 @@ class PruningPosterior(CompiledPosterior[KeptSplits]):
     def _objective(self, state: KeptSplits) -> float:
         return self.program.objective(state.kept, self.tradeoff)
 
-    # -- what kernels read -------------------------------------------------------------------------
+    # -- arrays for kernels ------------------------------------------------------------------------
 
     @cached_property
     def _arrays(self) -> cutting.ProgramArrays:
@@ -249,10 +249,10 @@ class PruningPosterior(CompiledPosterior[KeptSplits]):
 
 
 def _family(parent: Codes) -> tuple[Codes, Integers]:
-    """Return the splits right below each split and where its subtree ends; see `ProgramArrays`."""
+    """Return the child splits of each split and the end of its subtree; see `ProgramArrays`."""
     children = np.full((parent.size, 2), -1, np.int32)
     below = np.flatnonzero(parent >= 0)
-    children[parent[below], 1] = below  # of two, the last one stays
+    children[parent[below], 1] = below  # the last of two stays
     children[parent[below[::-1]], 0] = below[::-1]
     children[children[:, 0] == children[:, 1], 1] = -1
     lowest = children.max(axis=1)
@@ -265,9 +265,9 @@ def _family(parent: Codes) -> tuple[Codes, Integers]:
 def _groups(
     program: PruningProgram,
 ) -> tuple[Integers, Codes, Floats]:
-    """Return for each split those that ask for any of its uses, and how alike they are.
+    """Return for each split the splits that share a use with it, and their similarity.
 
-    That is the cost of the uses that both ask for, of what the dearer of the two asks for.
+    This is the cost of the shared uses, divided by the larger cost of the uses of either split.
     """
     shape = (program.n_splits, program.n_uses)
     asks = csr_array(

@@ -1,4 +1,4 @@
-"""The 0-1 program of pruning a forest for its error and for what its features cost.
+"""The 0-1 program of pruning a forest by its error and the costs of its features.
 
 Nan (2018), section 4.2, states it in variables z of a node (it is a leaf of the pruned tree), w of
 a tree, a feature and a row (the row pays for the feature in that tree) and w of a feature and a
@@ -8,24 +8,24 @@ row (in any tree)::
               + tradeoff (1 / N sum_i sum_k c_k w_ki  +  1 / N sum_t sum_h |S_h| d_h z_h)       (IP)
 
 where the z of a path from a root to a leaf sum to 1, w_tki = 1 - (the sum of z from the root to the
-first node u of the row's path that reads k), and w_tki <= w_ki. With ``s_v`` = 1 where split v is
-kept, that is where no node from the root to v is a leaf, everything is a sum over splits:
-z_h = s_parent(h) - s_h, w_tki = s_u, and the least w_ki is the largest s_u over the trees. A row's
-depth in a tree is the number of its splits that are kept, so that the last sum is that of |S_v| s_v
-over splits. So
+first node u of the row's path that reads k), and w_tki <= w_ki. With ``s_v`` = 1 if split v is
+kept, that is, if no node from the root to v is a leaf, all terms are sums over splits: z_h =
+s_parent(h) - s_h, w_tki = s_u, and the least w_ki is the largest s_u over the trees. A row's depth
+in a tree is the number of kept splits on its path, so the last sum is that of |S_v| s_v over
+splits. So
 
     minimize  base_error - sum_v error_gain_v s_v
               + tradeoff (sum_v work_v s_v  +  sum_u use_cost_u max_{v asks for u} s_v)
     where  s_v <= s_parent(v)
 
 A *use* u is a cost item (a feature, or a group of features paid for once) and a validation row. A
-split asks for it if the row passes the split, and no split above it asks for the same. What is left
-is a closure problem: keeping a split obliges to keep the one above and to pay for its uses.
+split asks for it if the row passes the split and no split above asks for the same use. The result
+is a closure problem: keeping a split requires keeping the one above and paying for its uses.
 
 *Departures.* Errors are shares of the weight of each tree's own rows, which is the paper's 1 / N
-for bootstrap samples as large as the data. Items are groups too. The computation cost is weighted
+for bootstrap samples as large as the data. Items include groups. The computation cost is weighted
 by `split_cost`, and is 0 by default, as in the paper's experiments. Rows that pass the same splits
-are one row of their summed weight.
+are merged to one row with their summed weight.
 """
 
 import math
@@ -48,20 +48,20 @@ SEEN = 5e-5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PruningProgram:
-    """Which splits of a forest to keep, `kept`, (n_splits,) bool: what each gains, and costs."""
+    """The gains and costs of a forest's splits, to choose the `kept` ones, (n_splits,) bool."""
 
     # (n_trees + 1,) int64: splits of tree t are tree_starts[t]:tree_starts[t + 1], in preorder
     tree_starts: Integers
-    node: Codes  # (n_splits,) int32: node of the forest that each split is
-    parent: Codes  # (n_splits,) int32: the split above, which comes before; -1 at roots
-    # (n_splits,) float64: by what keeping it lessens the mean error rate of the trees; may be
-    # negative where errors are measured on other rows than the trees were grown on
+    node: Codes  # (n_splits,) int32: the node of each split in the forest
+    parent: Codes  # (n_splits,) int32: the split above, which precedes it; -1 at roots
+    # (n_splits,) float64: decrease of the mean error rate of the trees by keeping it; may be
+    # negative if errors are measured on other rows than those of the trees
     error_gain: Floats
     base_error: float  # in [0, 1]: mean error rate of the trees' roots
     work: Floats  # (n_splits,) float64 >= 0: `split_cost` times the share of rows that pass it
     use_cost: Floats  # (n_uses,) float64 > 0: cost of the item times the share of the rows
     use_item: Codes  # (n_uses,) int32: the item, by its place in `CostItems.names`
-    # (n_splits + 1,) int64: what split v asks for is edge_use[edge_starts[v]:edge_starts[v + 1]]
+    # (n_splits + 1,) int64: split v asks for edge_use[edge_starts[v]:edge_starts[v + 1]]
     edge_starts: Integers
     edge_use: Codes  # (n_edges,) int32: uses
 
@@ -76,7 +76,7 @@ class PruningProgram:
         split_cost: float = 0.0,
         counts: Floats | None = None,
     ) -> "PruningProgram":
-        """Return the program of a forest and of the rows that measure its costs.
+        """Return the program of a forest, with its costs on rows.
 
         X_val (n_rows, n_columns) float32, of weights `row_weight`; split_cost >= 0; counts
         (n_nodes, n_classes): the weight of each class at a node, by default the forest's own.
@@ -122,7 +122,7 @@ class PruningProgram:
 
     @property
     def edge_split(self) -> Codes:
-        """Split that asks for each of `edge_use`, (n_edges,) int32."""
+        """The split of each entry of `edge_use`, (n_edges,) int32."""
         return np.repeat(np.arange(self.n_splits, dtype=np.int32), np.diff(self.edge_starts))
 
     def objective(self, kept: Flags, tradeoff: float) -> float:
@@ -132,34 +132,34 @@ class PruningProgram:
     def rounding(self, kept: Flags, tradeoff: float) -> float:
         """Return a bound on the rounding error of a pruning's `objective`.
 
-        A sum of n numbers is off by ``n UNIT`` of their sizes at most, in whatever order.
+        The error of a sum of n numbers is at most ``n UNIT`` times their sizes, in any order.
         """
         sizes = self.base_error + np.abs(self.error_gain[kept]).sum() + tradeoff * self.cost(kept)
         return float((self.n_splits + self.n_uses + 4) * UNIT * sizes)
 
     def error(self, kept: Flags) -> float:
-        """Return the mean error rate of the pruned trees, each by itself."""
+        """Return the mean error rate of the single pruned trees."""
         return float(self.base_error - self.error_gain[kept].sum())
 
     def cost(self, kept: Flags) -> float:
-        """Return the mean cost of a row: of what it asks for, and of the splits it passes."""
+        """Return the mean cost of a row: of its uses, and of the splits on its paths."""
         return float(self.work[kept].sum() + self.use_cost[self.used(kept)].sum())
 
     def used(self, kept: Flags) -> Flags:
-        """Return which uses are paid for, (n_uses,) bool."""
+        """Return whether each use is paid for, (n_uses,) bool."""
         used = np.zeros(self.n_uses, np.bool_)
         mark_uses(kept, self.edge_starts, self.edge_use, used)
         return used
 
     def is_closed(self, kept: Flags) -> bool:
-        """Return whether the split above each split kept is kept too."""
+        """Return whether the split above each kept split is also kept."""
         inner = self.parent >= 0
         return not np.any(kept[inner] & ~kept[self.parent[inner]])
 
     def between(self, lower: Flags, upper: Flags) -> tuple["PruningProgram", Integers]:
-        """Return the program of what to keep beyond a pruning, within a larger one, and its splits.
+        """Return the program of the splits between a pruning and a larger one, and these splits.
 
-        lower, upper (n_splits,) bool; its cost is what is to be paid beyond that of `lower`.
+        lower, upper (n_splits,) bool; its cost is the additional cost beyond that of `lower`.
         """
         splits = np.flatnonzero(upper & ~lower)
         place = np.full(self.n_splits + 1, -1, np.int32)  # the last is for parents of roots
@@ -185,9 +185,9 @@ class PruningProgram:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pruning:
-    """What a solver returns: a pruning, and a bound, less rounding, that no pruning is below."""
+    """The result of a solver: a pruning, and a lower bound for all prunings, minus rounding."""
 
-    kept: Flags  # (n_splits,), splits kept, closed under parents
+    kept: Flags  # (n_splits,), closed under parents
     tradeoff: float  # >= 0, error rate that a unit of cost is worth
     objective: float  # error + tradeoff x cost; see `PruningProgram.objective`
     lower_bound: float  # no pruning has a lower objective
@@ -205,9 +205,9 @@ class Pruning:
         *,
         rounding: float = 0.0,
     ) -> "Pruning":
-        """Return a pruning with its objective, and with a bound that is off by `rounding` at most.
+        """Return a pruning with its objective and a bound, whose error is at most `rounding`.
 
-        The rounding is taken off the bound, and the objective may be off by its own.
+        The rounding is subtracted from the bound; the objective has its own rounding.
         """
         objective = program.objective(kept, tradeoff)
         lower_bound = min(claimed_bound - rounding, objective)
@@ -221,15 +221,15 @@ class Pruning:
 
 
 def is_proved(difference: float, rounding: float) -> bool:
-    """Return whether a difference from a bound is rounding, and too small to be seen in prints."""
+    """Return whether a difference from a bound is rounding, and too small to show in prints."""
     return difference <= rounding < SEEN
 
 
 def relative_gap(objective: float, lower_bound: float, rounding: float) -> float:
-    """Return by what share of itself an objective could be lower at most: >= 0, and 0 is proof.
+    """Return a bound on the share by which an objective could be lower: >= 0, and 0 is proof.
 
-    A difference up to `rounding`, which must be proved, counts as none, unless it shows in print.
-    If the objective is 0, any difference is an infinite share.
+    A difference up to `rounding`, which must be proved, counts as 0, unless it shows in print. If
+    the objective is 0, any other difference is an infinite share.
     """
     difference = objective - lower_bound
     if is_proved(difference, rounding):
@@ -238,11 +238,11 @@ def relative_gap(objective: float, lower_bound: float, rounding: float) -> float
 
 
 class _Passing(NamedTuple):
-    """Which rows pass which splits. A tree's rows are sorted by leaf: a split's are a range."""
+    """The rows that pass each split: a range, because a tree's rows are sorted by leaf."""
 
-    share: Floats  # (n_rows,) of the weight of all; rows that pass the same splits are one
+    share: Floats  # (n_rows,) of the total weight; rows that pass the same splits are merged
     order: Integers  # (n_trees, n_rows) rows by leaf
-    starts: Integers  # (n_splits,) into `order`, flat
+    starts: Integers  # (n_splits,) index into flat `order`
     ends: Integers
 
     @classmethod
@@ -257,20 +257,20 @@ class _Passing(NamedTuple):
         share = np.bincount(group.ravel(), weights[weighted]) / weights.sum()
         by_tree = leaves[example].T
         order = np.argsort(by_tree, axis=1, kind="stable")
-        # Trees are in order, and so are the leaves of each: one ascending array of all.
+        # The trees are in order, and so are the leaves of each, so the array is ascending.
         leaf = np.take_along_axis(by_tree, order, axis=1).ravel()
         return cls(
             share, order, np.searchsorted(leaf, node), np.searchsorted(leaf, forest.ends[node])
         )
 
     def shares(self) -> Floats:
-        """Return the share of the weight that passes each split."""
+        """Return the share of the total weight that passes each split."""
         total = np.concatenate([[0.0], np.cumsum(self.share[self.order])])
         shares: Floats = total[self.ends] - total[self.starts]
         return shares
 
     def rows(self, splits: Integers) -> tuple[Integers, Integers]:
-        """Return the rows of each of the splits given, and the place there of the split."""
+        """Return the index of its split, and the row, for each row of each of the given splits."""
         size = (self.ends - self.starts)[splits]
         place = np.repeat(np.arange(splits.size), size)
         first = np.concatenate([[0], np.cumsum(size)[:-1]]) if splits.size else size
@@ -279,11 +279,11 @@ class _Passing(NamedTuple):
 
 
 def _errors(forest: Forest, node: Codes, counts: Floats) -> tuple[Floats, float]:
-    """Return what each split gains, and the mean error rate of the roots."""
+    """Return the gain of each split, and the mean error rate of the roots."""
     wrong = forest.errors(counts)
     roots = forest.roots
     total = counts[roots].sum(axis=1)
-    # no row measures the error of such a tree: it has none
+    # a tree without rows has the error 0
     per_row = np.divide(1.0, total * roots.size, out=np.zeros(total.shape), where=total > 0)
     gain = wrong[node] - wrong[node + 1] - wrong[forest.right[node]]
     tree = np.searchsorted(roots, node, side="right") - 1
@@ -291,7 +291,7 @@ def _errors(forest: Forest, node: Codes, counts: Floats) -> tuple[Floats, float]
 
 
 def _first_items(parent: Codes, column: Codes, items: CostItems) -> tuple[Integers, Integers]:
-    """Return the splits and items where the split is the first of its path to ask for the item."""
+    """Return splits and items for which the split is the first on its path with the item."""
     n_items = (items.starts[1:] - items.starts[:-1])[column]
     slot_starts = np.concatenate([[0], np.cumsum(n_items)])
     is_first = np.empty(slot_starts[-1], np.bool_)

@@ -1,44 +1,47 @@
-"""How the best pruning of a forest is found: as a minimum cut, by a maximum flow; exact, and fast.
+"""Exact search for the best pruning of a forest: a minimum cut, by a maximum flow.
 
-Keeping a split obliges to keep the one above and to pay for its uses, so the pruning program is a
-maximum closure problem (Picard 1976). In its network each split is fed with its error gain, arcs
-of unlimited capacity lead from a split to the one above and to its uses, and a use lets out as
-much as it costs. Flow is what uses are paid from gains. When no more can be paid, the splits from
-which no path leads out any more are the best pruning, the largest one if there are several; what
-could not be paid is what they gain. So the flow itself is the proof: no pruning's objective is
-below the base error less the gains not yet spent, whenever one looks.
+Keeping a split requires keeping the one above and paying for its uses, so the pruning program is a
+maximum closure problem (Picard 1976). In its network, each split has its error gain as supply, arcs
+of unlimited capacity lead from a split to the one above and to its uses, and a use has its cost as
+capacity to the sink. The flow pays for uses from gains. When the flow is maximal, the splits
+without a path to the sink are the best pruning, the largest one if there are several; the remaining
+supply is its gain. So the flow itself is the proof: at any time, no pruning's objective is below
+the base error minus the remaining supply.
 
-As the tradeoff grows, uses let out more and the flow stays one. `FlowSolver` goes on from it.
+When the tradeoff grows, the capacities of uses grow and the flow stays valid. `FlowSolver`
+continues from it.
 
-*Rounding.* Flow is counted in units u, of which all gains G together are ``2**52``, so that sums
-are exact. What enters and what leaves at a split is rounded to whole units each, and what leaves at
-a use: half a unit. Before that, products are off by a few `UNIT` of themselves, which is ``3 UNIT
-G`` = 1.5 u for all gains, and as much for all that a pruning pays whose objective is not above the
-base error; what is limited to ``2 G`` cannot be full. So objectives in units differ from true ones
-by ``(S + U / 2 + 4) u`` at most, of S splits and U uses, and base error less gains by another ``4
-UNIT`` of both. This is taken off the bound; the pruning passes through `guard.certified`.
+*Rounding.* Flow is measured in units u such that all gains G together are ``2**52``, so that sums
+are exact. Supply and capacity at a split, and capacity at a use, are each rounded to whole units,
+by at most half a unit. Before that, products have relative errors of a few `UNIT`. This is ``3 UNIT
+G`` = 1.5 u for all gains, and the same for all payments of a pruning with an objective not above
+the base error; capacities limited to ``2 G`` cannot be full. So objectives in units differ from
+true ones by at most ``(S + U / 2 + 4) u``, for S splits and U uses, and base error minus gains by
+another ``4 UNIT`` of both. This is subtracted from the bound; the pruning passes through
+`guard.certified`.
 
 **Within a budget.** The best prunings at all tradeoffs are the corners of the lower convex hull of
-(cost, error), and they are nested: a larger tradeoff keeps fewer splits. Two of them, one within
-the budget and one beyond it, are brought together. Where the tradeoff makes both equally good,
-either another pruning is better, and takes the place of one of them, or there is none between and
-both are corners of the same edge of the hull. All that is looked for keeps what the cheaper one
-keeps and cuts what the dearer one cuts, so that each problem is smaller than the one before. No
-pruning is left out by more than rounding: objectives are submodular, so that adding to a pruning
-what a corner keeps that is best up to e makes it worse by at most e, at the corner's tradeoff and,
-as costs grow by it, at any smaller one; the same holds for what the dearer corner cuts. The bound
-between is lowered by both.
+(cost, error), and they are nested: a larger tradeoff keeps fewer splits. The search keeps two of
+them, one within the budget and one beyond it. At the tradeoff where both are equally good, either
+another pruning is better, and replaces one of them, or both are corners of the same edge of the
+hull. The search between them keeps all splits of the cheaper corner and cuts all splits that the
+more expensive corner cuts, so each problem is smaller than the previous one. This excludes no
+better pruning, up to rounding. Objectives are submodular: if a corner is optimal up to e, adding
+its splits to a pruning makes the pruning worse by at most e, at the corner's tradeoff and, because
+this adds to the cost, at any smaller tradeoff. The same holds for the splits that the more
+expensive corner cuts. The bound between the corners is lowered by both.
 
-The edge may be long: a forest whose trees share few features is best kept nearly whole or cut down
-entirely. What the cheaper corner leaves of the budget is then spent in several ways, and the one of
-least error is taken: features are removed from the dearer corner until it is within the budget, as
-in `remove_features`, or not; then whole trees of it are added, and a part of one, those first that
-lessen the error most for what they cost. These are heuristics; the bound says how good they are.
+The edge may be long: if the trees of a forest share few features, the best prunings are nearly
+whole or empty. Then the rest of the budget after the cheaper corner is spent in several ways, and
+the one with the smallest error is used. Features are removed from the more expensive corner until
+it is within the budget, as in `remove_features`, or not; then whole trees of it, and a part of one
+tree, are added in order of error reduction per cost. These are heuristics; the bound shows how good
+they are.
 
 To remove a feature, every tree is cut at the first split on it on every path (Nan 2018, section
-4.5). Each step removes the feature that leaves the least ``error + tradeoff x cost``, until no
-split is left: as many steps as there are features, at most. The thesis says "the lowest training
-error and average feature cost"; that they are weighed by `tradeoff` is our reading.
+4.5). Each step removes the feature that leaves the smallest ``error + tradeoff x cost``, until no
+split is left: at most one step per feature. The thesis has "the lowest training error and average
+feature cost"; the weight `tradeoff` is our interpretation.
 """
 
 from collections.abc import Callable, Iterator
@@ -59,16 +62,16 @@ from bayescascade.methods.prunings.kernels.programs import (
 from bayescascade.methods.prunings.program import Pruning, PruningProgram
 from bayescascade.model.guard import UNIT, certified
 
-_WHOLE = 2.0**52  # what all gains are together, in units of flow: sums of them are exact
+_WHOLE = 2.0**52  # sum of all gains in units of flow: sums are exact
 _UNLIMITED = 2**60
 _LEAST_GAINS = 1e-200  # so that a unit is a float
 
 _TINY = np.finfo(np.float64).tiny
-_REMOVALS = (1.0, 4.0)  # tradeoffs at which features are removed, relative to that of the edge
+_REMOVALS = (1.0, 4.0)  # tradeoffs for removing features, relative to that of the edge
 
 
 class FlowSolver:
-    """Finds best prunings of a program, from one tradeoff to the next without starting anew."""
+    """Search for best prunings of a program at several tradeoffs, without starting again."""
 
     def __init__(self, program: PruningProgram) -> None:
         self.program = program
@@ -82,9 +85,10 @@ class FlowSolver:
         self._tradeoff, self._network, self._room = self._unused()
 
     def solve(self, tradeoff: float) -> Pruning:
-        """Return the best pruning at tradeoff >= 0; on Ctrl-C, the best one known by then.
+        """Return the best pruning at tradeoff >= 0; on Ctrl-C, the best one so far.
 
-        Ascending tradeoffs are quickest, as each flow begins where the one before ended; certified.
+        Ascending tradeoffs are fastest, because each flow starts from the previous one. The result
+        is certified.
         """
         if tradeoff < self._tradeoff:
             self._tradeoff, self._network, self._room = self._unused()
@@ -111,7 +115,7 @@ class FlowSolver:
         return Pruning.of(self.program, kept, tradeoff, bound, interrupted, rounding=self._rounding)
 
     def _unused(self) -> tuple[float, FlowNetwork, Integers]:
-        """Return a tradeoff of 0, a network without flow, and how much it lets out: nothing."""
+        """Return the initial state: a tradeoff of 0, a network without flow, capacities of 0."""
         gain = np.zeros(self._starts.size - 1)
         gain[: self.program.n_splits] = self.program.error_gain
         residual, supply = np.where(self._is_unlimited, _UNLIMITED, 0), self._in_units(gain)
@@ -121,7 +125,7 @@ class FlowSolver:
         return 0.0, network, np.zeros(gain.size, np.int64)
 
     def _room_at(self, tradeoff: float) -> Integers:
-        """Return how much may leave at each split and at each use, in units of flow."""
+        """Return the capacity to the sink of each split and each use, in units of flow."""
         program = self.program
         with np.errstate(over="ignore"):  # more than all gains is no limit
             loss = tradeoff * program.work - program.error_gain.clip(max=0.0)
@@ -136,7 +140,7 @@ class FlowSolver:
 def _arcs(
     program: PruningProgram,
 ) -> tuple[Integers, Codes, Codes, Flags]:
-    """Return where each node's arcs start, their heads and reverses, and which are unlimited."""
+    """Return the starts of each node's arcs, their heads and reverses, and which are unlimited."""
     child = np.flatnonzero(program.parent >= 0)
     tail = np.concatenate([child, program.edge_split])
     head = np.concatenate([program.parent[child], program.n_splits + program.edge_use])
@@ -150,7 +154,7 @@ def _arcs(
 
 
 class Frontier:
-    """Finds prunings of a program within budgets, and remembers the corners that it has found.
+    """Search for prunings of a program within budgets; it keeps the corners found so far.
 
     feature (n_splits,) int: the feature of each split; `error_of` compares ways to spend a budget.
     """
@@ -166,7 +170,7 @@ class Frontier:
         self._corners: list[Pruning] = []  # ascending cost
 
     def within(self, budget: float) -> Pruning:
-        """Return a pruning of mean cost at most `budget` >= 0, work of splits included."""
+        """Return a pruning of mean cost at most `budget` >= 0, including the work of splits."""
         if not self._corners:
             corners = [self._cheapest(), FlowSolver(self.program).solve(0.0)]
             if any(corner.interrupted for corner in corners):
@@ -202,7 +206,7 @@ class Frontier:
         return FlowSolver(program).solve(float(tradeoff))
 
     def _between(self, lower: Pruning, upper: Pruning) -> Pruning:
-        """Return the best pruning between two where they are equally good."""
+        """Return the best pruning between two, at the tradeoff that makes them equally good."""
         program = self.program
         saved = program.cost(upper.kept) - program.cost(lower.kept)
         lost = program.error(lower.kept) - program.error(upper.kept)
@@ -213,21 +217,22 @@ class Frontier:
         kept[splits[found.kept]] = True
         bound = found.lower_bound + tradeoff * program.cost(lower.kept)
         rounding = found.rounding + program.rounding(upper.kept, tradeoff)
-        for corner in (lower, upper):  # the corners are best ones up to this
+        for corner in (lower, upper):  # the corners are optimal up to this
             rounding += max(0.0, corner.objective - corner.lower_bound)
         return Pruning.of(program, kept, tradeoff, bound, found.interrupted, rounding=rounding)
 
     def _bounded(self, kept: Flags, found: Pruning, interrupted: bool) -> Pruning:
-        """Return a pruning with the bound, and its rounding, that was found at a tradeoff."""
+        """Return a pruning with the bound, and its rounding, of the result `found`."""
         other = Pruning.of(self.program, kept, found.tradeoff, found.lower_bound, interrupted)
         return replace(other, rounding=other.rounding + found.rounding)
 
     def _fillings(
         self, lower: Flags, upper: Flags, tradeoff: float, budget: float
     ) -> Iterator[Flags]:
-        """Yield prunings between two corners, within a budget, that leave little of it.
+        """Yield prunings between two corners that use most of a budget.
 
-        The last is between the outermost corners: as cut-down trees do not vote, it may err less.
+        The last is between the outermost corners: it may err less, because trees without splits do
+        not vote.
         """
         yield self._filled(lower, upper, budget)
         inner, splits = self.program.between(lower, upper)
@@ -241,15 +246,15 @@ class Frontier:
             rest[splits[kept]] = True
             yield self._filled(rest, upper, budget)
         nothing, most = self._corners[0].kept, self._corners[-1].kept
-        if lower is not nothing or upper is not most:  # else it is the first
+        if lower is not nothing or upper is not most:  # otherwise it equals the first
             yield self._filled(nothing, most, budget)
 
     def _filled(self, lower: Flags, upper: Flags, budget: float) -> Flags:
-        """Return a pruning with trees of a larger one, as far as a budget goes."""
+        """Return a pruning extended by trees of a larger one, within a budget."""
         kept = lower.copy()
         while True:
             inner, splits = self.program.between(kept, upper)
-            left = max(0.0, budget - self.program.cost(kept))  # below 0 by rounding alone
+            left = max(0.0, budget - self.program.cost(kept))  # below 0 only by rounding
             gains, costs = _tree_values(inner)
             worth = np.where(gains > 0, gains / np.maximum(costs, _TINY), -np.inf)
             fits = np.where(costs <= left, worth, -np.inf)
@@ -270,7 +275,7 @@ class Frontier:
 def remove_features(
     program: PruningProgram, feature: NDArray[np.integer], tradeoff: float
 ) -> Iterator[tuple[int, Flags]]:
-    """Yield each feature removed, -1 at first, and the splits left, at last none."""
+    """Yield each removed feature, first -1, and the remaining splits, finally none."""
     kept = np.ones(program.n_splits, np.bool_)
     remaining = np.unique(feature).tolist()
     below = {one: _at_or_below(program, feature == one) for one in remaining}
@@ -284,7 +289,7 @@ def remove_features(
 
 
 def _at_or_below(program: PruningProgram, marked: Flags) -> Flags:
-    """Return the splits that are marked, or below one that is."""
+    """Return the marked splits and all splits below them."""
     reached = marked.copy()
     inner = np.flatnonzero(program.parent >= 0)
     while True:
@@ -295,13 +300,13 @@ def _at_or_below(program: PruningProgram, marked: Flags) -> Flags:
 
 
 def _tree_values(program: PruningProgram) -> tuple[Floats, Floats]:
-    """Return what each tree gains and costs by itself, (n_trees,) each."""
+    """Return the gain and the cost of each tree alone, (n_trees,) each."""
 
-    def sums(values: Floats, starts: Integers) -> Floats:  # which may be equal
+    def sums(values: Floats, starts: Integers) -> Floats:  # starts may be equal
         total: Floats = np.concatenate([[0.0], np.cumsum(values)])
         return np.diff(total[starts])
 
-    # a tree asks for a use once: where a row passes
+    # a tree asks for a use only once on a row's path
     edges = sums(program.use_cost[program.edge_use], program.edge_starts[program.tree_starts])
     gains = sums(program.error_gain, program.tree_starts)
     return gains, edges + sums(program.work, program.tree_starts)

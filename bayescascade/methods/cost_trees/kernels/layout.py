@@ -1,7 +1,7 @@
-"""A budgeted tree as kernels have it: which rows are where, and its density, nats.
+"""The arrays of a budgeted tree: the rows of its nodes, and its log density, nats.
 
-The rows of a node are a range of one permutation of all rows, which its children share between
-them: growing sorts the rows of one leaf, and a change those below one split.
+The rows of a node are a range of one permutation of all rows, which is divided among its children:
+growing sorts the rows of one leaf, and a change those below one split.
 """
 
 from math import inf, lgamma
@@ -16,22 +16,22 @@ from bayescascade.base.jit import inner_kernel, kernel
 CANDIDATE, PARENT, LEFT, RIGHT, START, END = range(6)  # columns of `nodes`
 LEAVES, SPLITS, TWIGS = range(3)  # rows of `lists`, `places` and `sizes`
 
-N_FREE = 0  # place in `numbers`
+N_FREE = 0  # index in `numbers`
 
 Array = NDArray[Any]  # the docstrings give dtypes
 
 
 class TreeModel(NamedTuple):
-    """Rows, candidates and prior as kernels read them: n rows, p columns, C candidates.
+    """Arrays of rows, candidates and prior: n rows, p columns, C candidates.
 
     codes (p, n) uint16; labels (n,) int64; weights (n,) float64 > 0; open_columns: those with a
-    candidate; starts (p + 1,) int64: where a column's candidates start; column (C,) int64;
-    log_candidate (C,) float64: log probability of proposing each; log_split (C,) float64: what each
-    adds to the log prior as a split, its cost aside; item_starts (p + 1,) and items, int64: the
-    cost items of each column; item_price (I,) float64: what the log prior loses by each per unit of
-    weight of the rows that pay; alpha > 0: concentration of each class; min_weight > 0: least
-    weight of a leaf; max_leaves; of_label, of_all (W,) float64: log gamma of alpha, and of alpha
-    times the number of classes, plus 0, 1, 2, ..., which most weights are.
+    candidate; starts (p + 1,) int64: start of a column's candidates; column (C,) int64;
+    log_candidate (C,) float64: log probability of proposing each; log_split (C,) float64:
+    contribution of each split to the log prior, without costs; item_starts (p + 1,) and items,
+    int64: the cost items of each column; item_price (I,) float64: decrease of the log prior by
+    each, per unit of weight of the paying rows; alpha > 0: concentration of each class; min_weight
+    > 0: least weight of a leaf; max_leaves; of_label, of_all (W,) float64: log gamma of alpha, and
+    of alpha times the number of classes, each plus 0, 1, 2, ..., because most weights are whole.
     """
 
     codes: Array
@@ -53,14 +53,13 @@ class TreeModel(NamedTuple):
 
 
 class TreeWorkspace(NamedTuple):
-    """A tree while it changes, of up to M nodes and K classes; node 0 is the root.
+    """The work space of a changing tree, of up to M nodes and K classes; node 0 is the root.
 
     nodes (M, 6) int64: candidate (-1 at leaves), parent, left and right child, and the range of the
     node's rows in `order`; counts (M, K) float64: their weight by class; order (n,) int64: rows;
-    lists, places, sizes: leaves, splits and splits over two leaves; free (M,) int64: nodes not in
-    use, of which there are numbers[0]; stack (M,) int64: for walks; bins (B, K) float64: weight by
-    code and class of a node's rows; log_weight (C,) float64: see
-    `sweep.weigh`.
+    lists, places, sizes: leaves, splits and splits over two leaves; free (M,) int64: the numbers[0]
+    unused nodes; stack (M,) int64: for walks; bins (B, K) float64: weight by code and class of a
+    node's rows; log_weight (C,) float64: see `sweep.weigh`.
     """
 
     nodes: Array
@@ -79,7 +78,7 @@ class TreeWorkspace(NamedTuple):
 def new_workspace(model: TreeModel, n_classes: int) -> TreeWorkspace:
     """Return a work space for `load`."""
     n_rows, max_leaves = model.labels.shape[0], model.max_leaves
-    capacity = 4 * max_leaves + 1  # a tree, and one in its place, a leaf too large
+    capacity = 4 * max_leaves + 1  # a tree, and a replacement with one leaf too many
     return TreeWorkspace(
         nodes=np.empty((capacity, 6), np.int64),
         counts=np.empty((capacity, n_classes)),
@@ -97,9 +96,9 @@ def new_workspace(model: TreeModel, n_classes: int) -> TreeWorkspace:
 
 @kernel
 def load(model: TreeModel, work: TreeWorkspace, tree: Array) -> bool:
-    """Put a tree, (n_nodes,) int64 candidates in preorder, into the work space.
+    """Load a tree, (n_nodes,) int64 candidates in preorder, into the work space.
 
-    Returns whether each leaf has enough rows; if not, the work space is of no use.
+    Returns whether each leaf has enough rows; if not, the work space is not valid.
     """
     nodes = work.nodes
     n_nodes, capacity = tree.shape[0], nodes.shape[0]
@@ -137,7 +136,7 @@ def load(model: TreeModel, work: TreeWorkspace, tree: Array) -> bool:
 
 @kernel
 def density(model: TreeModel, work: TreeWorkspace, tree: Array) -> float:
-    """Return the log density of a tree as `load` takes it, log(1 - s) of one leaf aside."""
+    """Return the log density of a tree, as for `load`, without log(1 - s) of one leaf."""
     return float(subtree_value(model, work, 0)) if load(model, work, tree) else -inf
 
 
@@ -160,7 +159,7 @@ def export(work: TreeWorkspace, tree: Array) -> int:
 
 @inner_kernel
 def push_children(work, depth, node):
-    """Put the children of a split onto a stack of some depth; return the new depth."""
+    """Push the children of a split on the stack; return its new depth."""
     work.stack[depth] = work.nodes[node, LEFT]
     work.stack[depth + 1] = work.nodes[node, RIGHT]
     return depth + 2
@@ -178,7 +177,7 @@ def is_twig(work, node):
 
 @inner_kernel
 def set_rows(model, work, node, start, end):
-    """Give a node its rows, and count their classes."""
+    """Set the rows of a node, and count their classes."""
     work.nodes[node, START] = start
     work.nodes[node, END] = end
     for label in range(work.counts.shape[1]):
@@ -199,7 +198,7 @@ def weight_of(work, node):
 
 @inner_kernel
 def share_rows(model, work, node, candidate, left, right):
-    """Share a node's rows out to two nodes; return whether each has enough."""
+    """Divide a node's rows between two nodes; return whether each has enough weight."""
     column = model.column[candidate]
     limit = candidate - model.starts[column]
     low, high = work.nodes[node, START], work.nodes[node, END]
@@ -220,7 +219,7 @@ def share_rows(model, work, node, candidate, left, right):
 
 @inner_kernel
 def divide(model, work, top):
-    """Share the rows of a node out to all below; return False, unfinished, if a leaf lacks rows."""
+    """Divide the rows of a node among all nodes below; stop, with False, at too small a node."""
     nodes = work.nodes
     work.stack[0] = top
     depth = 1
@@ -270,7 +269,7 @@ def is_paid(model, work, node, item):
 
 @inner_kernel
 def split_price(model, work, node, candidate):
-    """Return what the log prior loses by what a split at a node costs its rows."""
+    """Return the decrease of the log prior by the cost of a split for the rows of a node."""
     column = model.column[candidate]
     price = 0.0
     for place in range(model.item_starts[column], model.item_starts[column + 1]):
@@ -281,7 +280,7 @@ def split_price(model, work, node, candidate):
 
 @inner_kernel
 def split_gain(model, work, node, candidate, left, right):
-    """Return the change of log density when a leaf is split into two nodes, which have its rows."""
+    """Return the change of log density by splitting a leaf into two nodes, which have its rows."""
     gain = leaf_value(model, work, left) + leaf_value(model, work, right)
     gain += model.log_split[candidate] - leaf_value(model, work, node)
     return gain - split_price(model, work, node, candidate)
@@ -289,7 +288,7 @@ def split_gain(model, work, node, candidate, left, right):
 
 @inner_kernel
 def subtree_value(model, work, top):
-    """Return what the splits and leaves from a node on down add to the log density."""
+    """Return the contribution of a subtree to the log density."""
     nodes = work.nodes
     work.stack[0] = top
     depth = 1

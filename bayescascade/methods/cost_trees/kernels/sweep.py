@@ -1,17 +1,17 @@
 """A block of Metropolis-Hastings steps on a budgeted tree.
 
 grow, prune
-    Split any leaf by any candidate; make any split over two leaves a leaf.
+    Split any leaf by any candidate; turn any split over two leaves into a leaf.
 change
-    Put any candidate in the place of any split, whose subtrees stay.
+    Replace any split by any candidate, keeping its subtrees.
 regrow
     Draw any node, and a new subtree for it from the top down. Each of its nodes is split by each
     candidate, or is a leaf, with a probability proportional to the density of the tree that ends
-    there, to the power beta. What a tree is drawn with is the product over its nodes, whether it is
-    new or the one that it replaces, and so the Hastings ratio is known. Trees with more leaves than
-    allowed are drawn too, and refused.
+    there, to the power beta. The probability of drawing a tree is the product over its nodes, for
+    the new and the old subtree, so the Hastings ratio is known. Trees with too many leaves are also
+    drawn, and rejected.
 
-A candidate is drawn column first, then any of the column's thresholds.
+For a candidate, a column is drawn first, then one of its thresholds.
 """
 
 from math import exp, inf, log
@@ -49,19 +49,19 @@ from bayescascade.methods.cost_trees.kernels.layout import (
 MOVES = ("grow", "prune", "change", "regrow")
 GROW, PRUNE, CHANGE, REGROW = range(4)
 
-ENLIST, STRIKE, FREE, COUNT = range(4)  # what `walk` does
+ENLIST, STRIKE, FREE, COUNT = range(4)  # tasks of `walk`
 
-ROUNDING = 1e-12  # of a weight: what sums of others may leave of nothing
+ROUNDING = 1e-12  # relative to a weight: rounding of differences that are zero
 
-IMPROVEMENT = 1e-8  # nats: more than rounding adds up to
+IMPROVEMENT = 1e-8  # nats: above the total rounding
 
 
-# -- moves: each returns the change of log density if it was accepted, otherwise NaN ---------------
+# -- moves: each returns the change of log density if accepted, otherwise NaN ----------------------
 
 
 @inner_kernel
 def put(work, node, candidate, left, right):
-    """Put a split, or a leaf, in the place of a node."""
+    """Replace a node by a split or a leaf."""
     work.nodes[node, CANDIDATE] = candidate
     work.nodes[node, LEFT] = left
     work.nodes[node, RIGHT] = right
@@ -69,7 +69,7 @@ def put(work, node, candidate, left, right):
 
 @inner_kernel
 def draw_candidate(rng, model):
-    """Draw a column that has candidates, then one of these."""
+    """Draw a column with candidates, then one of these."""
     column = model.open_columns[np.int64(rng.random() * model.open_columns.shape[0])]
     n_thresholds = model.starts[column + 1] - model.starts[column]
     return model.starts[column] + np.int64(rng.random() * n_thresholds)
@@ -110,7 +110,7 @@ def grow(rng, model, work, beta):
 
 @inner_kernel
 def prune(rng, model, work, beta):
-    """Make a split over two leaves a leaf."""
+    """Turn a split over two leaves into a leaf."""
     sizes, nodes = work.sizes, work.nodes
     if sizes[TWIGS] == 0:
         return np.nan
@@ -137,7 +137,7 @@ def prune(rng, model, work, beta):
 
 @inner_kernel
 def change(rng, model, work, beta):
-    """Put another candidate in the place of a split."""
+    """Replace a split by another candidate."""
     nodes = work.nodes
     if work.sizes[SPLITS] == 0:
         return np.nan
@@ -197,14 +197,15 @@ def regrow(rng, model, work, beta):
     return np.nan
 
 
-# -- a new subtree ------------------------------------------------------------------------------
+# -- a new subtree ---------------------------------------------------------------------------------
 
 
 @inner_kernel
 def weigh(model, work, node, beta):
-    """Weigh what may be put at a node; return the log of the sum, and log weight of a leaf.
+    """Weigh the choices for a node; return the log of their sum, and the log weight of a leaf.
 
-    A candidate's is beta times the log density of a split over two leaves; -inf if too small.
+    A candidate's log weight is beta times the log density of a split over two leaves; -inf if a
+    leaf is too small.
     """
     bins, n_classes = work.bins, work.counts.shape[1]
     constant = model.of_all[0] - n_classes * model.of_label[0]
@@ -241,7 +242,7 @@ def weigh(model, work, node, beta):
 
 @inner_kernel
 def both_values(model, work, node, left):
-    """Return the value of two leaves but for a constant, of which one has these counts."""
+    """Return the value of two leaves, up to a constant, given the counts of the left one."""
     n_classes = work.counts.shape[1]
     value, on_left, on_right = 0.0, 0.0, 0.0
     for label in range(n_classes):
@@ -261,7 +262,7 @@ def both_values(model, work, node, left):
 
 @inner_kernel
 def log_chance(model, work, top, beta):
-    """Return the log probability of drawing the subtree that a node has."""
+    """Return the log probability of drawing the current subtree of a node."""
     nodes = work.nodes
     work.stack[0] = top
     depth, log_probability = 1, 0.0
@@ -278,7 +279,7 @@ def log_chance(model, work, top, beta):
 
 @inner_kernel
 def draw_subtree(rng, model, work, top, beta, room):
-    """Give a node a new subtree; return its log probability, NaN if of more leaves than `room`."""
+    """Draw a new subtree for a node; return its log probability, NaN above `room` leaves."""
     nodes = work.nodes
     work.stack[0] = top
     depth, n_leaves, log_probability = 1, 1, 0.0
@@ -317,7 +318,7 @@ def draw_subtree(rng, model, work, top, beta, room):
 
 @inner_kernel
 def walk(work, top, what):
-    """List, strike off, free or count all nodes of a subtree but the top's place in `free`."""
+    """Add, remove, free (except the top) or count the nodes of a subtree; return its leaves."""
     nodes = work.nodes
     work.stack[0] = top
     depth, n_leaves = 1, 0
@@ -355,14 +356,14 @@ def sweep(
     accepted: Array,
     best_tree: Array,
 ) -> int:
-    """Run steps on ``exp(beta * log density)`` from the tree in the work space.
+    """Run steps for ``exp(beta * log density)`` from the tree in the work space.
 
     move_cdf (4,) float64: cumulative selection probabilities of MOVES; proposed, accepted (4,)
-    int64: counts, added to; best_tree (2 max_leaves - 1,) int64: the best tree visited, the first
-    one included, is left there in preorder. Returns its number of nodes.
+    int64: counts are added; best_tree (2 max_leaves - 1,) int64: output, the best visited tree,
+    including the first, in preorder. Returns its number of nodes.
     """
     best_size = export(work, best_tree)
-    excess = 0.0  # over the log density of the best tree
+    excess = 0.0  # of the log density over that of the best tree
     for _ in range(n_steps):
         u = rng.random()
         if u < move_cdf[GROW]:

@@ -1,1 +1,1 @@
-"""Compiled loops of forests: growing trees, sending rows down."""
+"""Compiled loops of forests: growing trees, and routing rows."""

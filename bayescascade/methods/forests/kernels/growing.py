@@ -4,10 +4,10 @@ A node of impurity ``F(S) > 0`` is split by the column, and its best cut, of lea
 
     R(t) = c(t)^b / (F(S) - max_i F(S_i))
 
-where ``c(t)`` is what the column costs, ``b = 1`` in the thesis, and ``S_i`` the children. Of equal
-risks the split that lessens the impurity most is taken, then the fewest pairs in the worse child,
-then the first column. A free column is taken if it lessens the impurity at least as much as that
-split; see `growing`.
+where ``c(t)`` is the cost of the column, ``b = 1`` in the thesis, and ``S_i`` are the children.
+Among equal risks, the split with the largest decrease of the impurity is used, then that with the
+fewest pairs in the worse child, then the first column. A free column is used if it reduces the
+impurity at least as much as that split; see `growing`.
 """
 
 from typing import NamedTuple
@@ -31,26 +31,26 @@ GREATEST = float(np.finfo(np.float32).max)
 class GrowingArrays(NamedTuple):
     """The rows that trees are grown on, of n rows, d columns and k classes."""
 
-    codes: Array  # (d, n) int32: place among a column's distinct values or bins, or MISSING
-    starts: Array  # (d + 1,) int64: where a column's values start in lows and highs
-    lows: Array  # (n_values,) float64: the least value of each code
-    highs: Array  # (n_values,) float64: the greatest
+    codes: Array  # (d, n) int32: index among a column's distinct values or bins, or MISSING
+    starts: Array  # (d + 1,) int64: start of a column's values in lows and highs
+    lows: Array  # (n_values,) float64: smallest value of each code
+    highs: Array  # (n_values,) float64: largest value of each code
     labels: Array  # (n,) int64 < k
     weights: Array  # (n,) float64 >= 0
 
 
 class GrowthCosts(NamedTuple):
-    """What columns cost: the items each of them incurs, as in CostItems."""
+    """Costs of columns: the items of each column, as in CostItems."""
 
     costs: Array  # (n_items,) float64 > 0
     starts: Array  # (d + 1,) int64: column j incurs items[starts[j]:starts[j + 1]]
     items: Array  # int64
-    exponent: float  # >= 0: the power that costs are raised to
-    reuse_is_free: bool  # whether items paid on the path cost nothing
+    exponent: float  # >= 0: power of the costs
+    reuse_is_free: bool  # whether items paid on the path are free
 
 
 class GrowthLimits(NamedTuple):
-    """Most depth, most columns looked at for a split, and whether random cuts only are."""
+    """Maximum depth, maximum number of columns for a split, and whether only to use random cuts."""
 
     max_depth: int
     max_features: int
@@ -67,28 +67,28 @@ class GrownNodes(NamedTuple):
 
 
 class Workspace(NamedTuple):
-    """What a tree is grown with; s is the largest number of stumps."""
+    """The work space for growing a tree; s is the maximum number of stumps."""
 
-    rows: Array  # (n,) int32: the rows, those of a node in one stretch
-    kept: Array  # (n,) int32: room to divide one
-    labels: Array  # (n,) int64: of the rows of the node at hand
-    weights: Array  # (n,) float64: as above
-    part: Array  # (n,) int64: those not missing in the column at hand, code and place in one number
-    left: Array  # (k,) float64: class counts, as the next three
+    rows: Array  # (n,) int32: the rows, each node's in one range
+    kept: Array  # (n,) int32: scratch for dividing a range
+    labels: Array  # (n,) int64: labels of the current node's rows
+    weights: Array  # (n,) float64: their weights
+    part: Array  # (n,) int64: not missing in the current column, code and place in one number
+    left: Array  # (k,) float64: class counts, like the next three
     right: Array
     trial: Array
     missing: Array
-    columns: Array  # (d,) int64: in the order they are looked at, first those known not to vary
+    columns: Array  # (d,) int64: in the order of use, first those known to be constant
     path: Array  # (n,) int32: the columns of the node's ancestors
-    paid: Array  # (n_items,) bool: the items that they incur
-    # (n, 4) int64: the right children that are yet to be grown: start, end, depth, and how many
-    # columns are known not to vary
+    paid: Array  # (n_items,) bool: the items of these columns
+    # (n, 4) int64: the right children that are not grown yet: start, end, depth, and number of
+    # columns known to be constant
     pending: Array
     stumps: Array  # (s,) int32
 
 
 def new_nodes(n_nodes: int, n_classes: int) -> GrownNodes:
-    """Return room for a tree; pages of it that stay unused take no memory."""
+    """Return space for a tree; unused pages of it take no memory."""
     feature, missing_left = np.empty(n_nodes, np.int32), np.empty(n_nodes, np.bool_)
     return GrownNodes(feature, np.empty(n_nodes), missing_left, np.empty((n_nodes, n_classes)))
 
@@ -113,7 +113,7 @@ def grow(
     nodes: GrownNodes,
     work: Workspace,
 ) -> int:
-    """Grow a tree on rows of weight > 0; `nodes` has room for twice as many; return how many."""
+    """Grow a tree on rows of weight > 0; return its number of nodes, less than twice the rows."""
     n_rows = 0
     for row in range(data.labels.shape[0]):
         if data.weights[row] > 0.0:
@@ -163,7 +163,7 @@ def _count(data, work, start, end, counts):
 
 
 class _Split(NamedTuple):
-    """A cut of a column: what it costs per impurity it lessens, and what `best_cut` found."""
+    """A cut of a column: cost per decrease of the impurity, and the result of `best_cut`."""
 
     risk: float
     gain: float
@@ -176,10 +176,10 @@ class _Split(NamedTuple):
 
 @inner_kernel
 def _best_split(rng, data, measure, costs, limits, work, counts, start, end, depth, n_constant):
-    """Find the split of a node, whose column is -1 if the node is a leaf, and count constants.
+    """Return the split of a node, with column -1 for a leaf, and the number of constant columns.
 
-    Columns that do not vary at a node, the first n_constant, are not looked at below it. Of a
-    random part of the others, at least one lessens the impurity if any of them does.
+    Constant columns at a node, the first n_constant, are not used below it. A random part of the
+    others has at least one column that reduces the impurity if there is one.
     """
     none = _Split(np.inf, 0.0, 0.0, -1, 0, 0, False)
     whole = impurity(measure, counts)
@@ -196,7 +196,7 @@ def _best_split(rng, data, measure, costs, limits, work, counts, start, end, dep
             work.columns[k], work.columns[other] = work.columns[other], work.columns[k]
         column = work.columns[k]
         cost = _cost(costs, work, column)
-        if cost / whole > paid.risk:  # even if both children were pure
+        if cost / whole > paid.risk:  # worse even with pure children
             n_looked += 1
             continue
         worse, tie, low, high, is_left, varies = best_cut(
@@ -221,7 +221,7 @@ def _best_split(rng, data, measure, costs, limits, work, counts, start, end, dep
 
 @inner_kernel
 def _is_better(split, other):
-    """Whether a split is of less risk, or more gain, fewer pairs, an earlier column."""
+    """Whether a split has less risk or, in ties, more gain, fewer pairs, an earlier column."""
     if split.risk != other.risk:
         return split.risk < other.risk
     if split.gain != other.gain:
@@ -233,7 +233,7 @@ def _is_better(split, other):
 
 @inner_kernel
 def _mark_paid(costs, work, depth):
-    """Mark the items that the columns on the path to the node incur."""
+    """Mark the items of the columns on the path to the node."""
     work.paid[:] = False
     if costs.reuse_is_free:
         for above in range(depth):
@@ -244,7 +244,7 @@ def _mark_paid(costs, work, depth):
 
 @inner_kernel
 def _cost(costs, work, column):
-    """Sum up what a column costs at the node, its items that are not paid, to a power."""
+    """Return the cost of a column's unpaid items at the node, raised to the exponent."""
     cost = 0.0
     for i in range(costs.starts[column], costs.starts[column + 1]):
         if not work.paid[costs.items[i]]:
@@ -254,7 +254,7 @@ def _cost(costs, work, column):
 
 @inner_kernel
 def _missing_left(data, work, split, start, end):
-    """Whether missing values go left; where there are none, as more of the node's weight does."""
+    """Whether missing values go left; without any, the side with more of the weight."""
     codes, balance = data.codes[split.column], 0.0
     for i in range(start, end):
         code, weight = codes[work.rows[i]], work.weights[i - start]
@@ -266,7 +266,7 @@ def _missing_left(data, work, split, start, end):
 
 @inner_kernel
 def _threshold(data, split):
-    """Half way between the values that are parted; the greatest if all numbers go left."""
+    """Halfway between the values on both sides; the largest float32 if all numbers go left."""
     if split.high == MISSING:
         return GREATEST
     start = data.starts[split.column]
@@ -277,7 +277,7 @@ def _threshold(data, split):
 
 @inner_kernel
 def _divide(data, work, split, start, end):
-    """Put rows that go left first, in order, which is read faster; return where others start."""
+    """Move rows that go left to the front, keeping the order for fast reads; return their end."""
     codes = data.codes[split.column]
     middle, n_right = start, 0
     for i in range(start, end):

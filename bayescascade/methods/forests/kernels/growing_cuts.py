@@ -1,16 +1,16 @@
 """Impurities, and the best cut of a column at a node: exact, in time linear in the node's rows.
 
-The formulas are those of `methods.forests.impurities`, which also says why they are admissible.
+The formulas are those of `methods.forests.impurities`, which also has the proofs.
 
-A cut sends the codes up to some code left and the others right; the best one has the least impure
-worse side. Impurities are monotone, so the left side's rises with the cut and the right side's
-falls: the best cut is one of the two where they cross. Bisection finds it without sorting: the
-codes still in doubt are parted at the middle of their range, the classes of the lower part are
-counted, and one of the parts, about half of the rows, is done with.
+A cut sends the codes up to some code left and the others right; the best cut has the least impure
+worse side. Impurities are monotone, so the left side's impurity rises with the cut and the right
+side's falls: the best cut is one of the two at their crossing. Bisection finds it without sorting:
+the remaining codes are divided at the middle of their range, the classes of the lower part are
+counted, and one of the parts, about half of the rows, is finished.
 
-With ``alpha > 0`` many cuts leave nothing impure. Impurity then stands for ``F + e F_0``, where
-``F_0`` counts all pairs and e is infinitesimal: of cuts equally good by F, the one whose worse side
-has the fewest pairs. The sum is as admissible as F, and no other choice by F is changed.
+With ``alpha > 0`` many cuts have impurity zero. The impurity is then ``F + e F_0``, where ``F_0``
+counts all pairs and e is infinitesimal: among equally good cuts by F, the one whose worse side has
+the fewest pairs. The sum is as admissible as F, and no other choice by F is changed.
 """
 
 from typing import Any, NamedTuple
@@ -25,19 +25,19 @@ Array = NDArray[Any]  # the docstrings give dtypes
 MISSING = -1
 """The code of a missing value."""
 
-PLACE_BITS = 32  # of a row of `part`: its place among the node's rows, below its code
+PLACE_BITS = 32  # bits of `part` for a row's place in the node, below those for its code
 PLACE = (1 << PLACE_BITS) - 1
 
 THRESHOLD_PAIRS, POWERS, POLYNOMIAL = range(3)
 
 
 class ImpurityArrays(NamedTuple):
-    """An impurity as kernels read it."""
+    """An impurity as arrays."""
 
     kind: int  # one of the three
-    alpha: float  # >= 0 of threshold-Pairs, else 0
-    order: int  # >= 2, of Powers
-    coefficients: Array  # (n_terms,) float64 >= 0, of polynomials
+    alpha: float  # >= 0 for threshold-Pairs, otherwise 0
+    order: int  # >= 2, for Powers
+    coefficients: Array  # (n_terms,) float64 >= 0, for polynomials
     exponents: Array  # (n_terms, n_classes) int64 >= 0
 
 
@@ -50,7 +50,7 @@ def impurities(arrays: ImpurityArrays, counts: Array, out: Array) -> None:
 
 @inner_kernel
 def impurity(arrays, counts):
-    """Impurity of a set whose classes weigh counts (n_classes,) float64 >= 0."""
+    """Impurity of a set with class weights counts (n_classes,) float64 >= 0."""
     if arrays.kind == THRESHOLD_PAIRS:
         return pairs(counts, arrays.alpha)
     if arrays.kind == POWERS:
@@ -85,7 +85,7 @@ def _powers(counts, order):
     for count in counts:
         total += count
         separate += _power(count, order)
-    return max(_power(total, order) - separate, 0.0)  # rounding might leave it below zero
+    return max(_power(total, order) - separate, 0.0)  # rounding might make it negative
 
 
 @inner_kernel
@@ -102,7 +102,7 @@ def _polynomial(counts, coefficients, exponents):
 
 @inner_kernel
 def _power(base, exponent):
-    """``base^exponent`` for whole exponents >= 0; exact as long as whole numbers are."""
+    """``base^exponent`` for whole exponents >= 0; exact as long as whole floats are exact."""
     product = np.float64(1.0)
     for _ in range(exponent):
         product *= base
@@ -111,7 +111,7 @@ def _power(base, exponent):
 
 @inner_kernel
 def best_cut(rng, data, measure, work, column, start, end, totals, has_stumps):
-    """Find the best cut of a column for the rows start to end - 1, whose class weights are totals.
+    """Find the best cut of a column for the rows start to end - 1, with class weights totals.
 
     Returns the impurity of the worse side and its pairs; the last code on the left and the first
     on the right (or MISSING if only missing values go right); whether missing values go left; and
@@ -136,7 +136,7 @@ def best_cut(rng, data, measure, work, column, start, end, totals, has_stumps):
 
 @inner_kernel
 def _gather(data, work, column, start, end):
-    """Gather rows not missing, count others' classes; return how many, and end codes."""
+    """Gather rows, count classes of missing rows; return the number of rows, and end codes."""
     codes = data.codes[column]
     work.missing[:] = 0.0
     n_rows = 0
@@ -155,10 +155,10 @@ def _gather(data, work, column, start, end):
 
 @inner_kernel
 def _bisect(measure, work, n_rows, low, high, totals, n_stumps):
-    """Find the best cut in [low, high); with n_stumps >= 0 only the cuts in work.stumps count."""
-    first, last = 0, n_rows  # the rows in doubt: their codes lie in [low, high]
+    """Find the best cut in [low, high); with n_stumps >= 0, only among the cuts in work.stumps."""
+    first, last = 0, n_rows  # the remaining rows: their codes are in [low, high]
     first_stump, last_stump = 0, n_stumps
-    # the crossing's two sides: the right is the worse one, or the left is
+    # both sides of the crossing: with the right side worse, and with the left side worse
     right_value, right_tie, right_low, right_high = np.inf, np.inf, np.int64(0), np.int64(0)
     left_value, left_tie, left_low, left_high = np.inf, np.inf, np.int64(0), np.int64(0)
     while low < high:
@@ -207,11 +207,11 @@ def _copy(source, target):
 
 @inner_kernel
 def _part(work, first, last, cut):
-    """Move rows of codes up to the cut first; return where others start, and codes beside it."""
+    """Move rows of codes up to the cut first; return their end, and the codes next to the cut."""
     part = work.part
     below, above = np.int64(MISSING), np.int64(np.iinfo(np.int32).max)
     middle = first
-    for i in range(first, last):  # without branches, which nothing could predict
+    for i in range(first, last):  # without branches, which are unpredictable
         row = part[i]
         code = row >> PLACE_BITS
         goes_left = code <= cut
@@ -224,7 +224,7 @@ def _part(work, first, last, cut):
 
 @inner_kernel
 def _draw_stumps(rng, work, n_rows, n_examples):
-    """Draw cuts above the values of random rows, ascending; their number is the thesis's."""
+    """Draw cuts above the values of random rows, ascending; as many as in the thesis."""
     n_stumps = 80 if n_examples > 2000 else 40 if n_examples > 500 else 20
     for i in range(n_stumps):
         code = work.part[np.int64(rng.random() * n_rows)] >> PLACE_BITS

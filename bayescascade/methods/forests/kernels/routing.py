@@ -1,6 +1,6 @@
-"""Trees in preorder: their links, and the way of rows from the roots to the leaves.
+"""Trees in preorder: links, and routing of rows from the roots to the leaves.
 
-The left child of a split is the next node, so that a walk down needs one link per split.
+The left child of a split is the next node, so each split needs only one link.
 """
 
 from typing import NamedTuple
@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from bayescascade.base.jit import inner_kernel, kernel
 
 BLOCK = 16_384
-"""Rows that go down one tree before the next.
+"""The number of rows that go down one tree before the next tree.
 
-Reading a tree into the cache again costs more than reading rows, which come in order: with 512 rows
-40 trees of 7,000 nodes took half as long again.
+Reading a tree into the cache again costs more than reading rows, which are in order: with 512 rows,
+40 trees of 7,000 nodes took 1.5 times as long.
 """
 
 
 class TreeArrays(NamedTuple):
-    """What a row's way depends on; the fields of `Forest` with these names."""
+    """The fields of `Forest` that routing needs."""
 
     tree_starts: NDArray[np.int64]
     feature: NDArray[np.int32]
@@ -35,12 +35,12 @@ def link_right(
     right: NDArray[np.int32],
     tree_starts: NDArray[np.int64],
 ) -> int:
-    """Write splits' right children and trees' starts; return how many are complete, -1 if short.
+    """Write splits' right children and trees' starts; return the number of trees, -1 if incomplete.
 
     feature, -1 at leaves, stack, scratch, right (n_nodes,); tree_starts (n_nodes + 1,).
     """
     height, n_trees = 0, 0
-    is_left = False  # whether the node before was a split
+    is_left = False  # whether the previous node was a split
     for node in range(feature.shape[0]):
         right[node] = -1
         if not is_left:
@@ -60,7 +60,7 @@ def link_right(
 
 @inner_kernel
 def next_node(trees, node, value):
-    """Return the child of a split that a value, float32 or NaN, goes to."""
+    """Return the child of a split for a value, float32 or NaN."""
     if value <= trees.threshold[node]:
         return node + 1
     if np.isnan(value) and trees.missing_left[node]:
@@ -70,7 +70,7 @@ def next_node(trees, node, value):
 
 @inner_kernel
 def leaf_of(trees, tree, cells):
-    """Return the leaf of a tree that a row, (n_columns,) float32, comes to."""
+    """Return the leaf of a tree for a row, (n_columns,) float32."""
     node = trees.tree_starts[tree]
     while trees.feature[node] >= 0:
         node = next_node(trees, node, cells[trees.feature[node]])
@@ -100,14 +100,14 @@ def add_leaves(
         for tree in range(trees.tree_starts.shape[0] - 1):
             for i in range(start, end):
                 leaves[i - start] = leaf_of(trees, tree, rows[i])
-            for i in range(start, end):  # apart: these reads do not wait for each other
+            for i in range(start, end):  # separately: these reads do not wait for each other
                 for k in range(sums.shape[1]):
                     sums[i, k] += values[leaves[i - start], k]
 
 
 @kernel
 def mark_columns(trees: TreeArrays, rows: NDArray[np.float32], used: NDArray[np.bool_]) -> None:
-    """Mark the columns that each row's ways read; rows and used (n, p), used False before."""
+    """Mark the columns read on each row's paths; rows and used (n, p), used initially False."""
     for start in range(0, rows.shape[0], BLOCK):
         for tree in range(trees.tree_starts.shape[0] - 1):
             for i in range(start, min(start + BLOCK, rows.shape[0])):

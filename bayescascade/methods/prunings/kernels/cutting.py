@@ -1,33 +1,33 @@
-"""A block of Metropolis-Hastings steps on a pruning, which redraw whole subtrees at a time.
+"""A block of Metropolis-Hastings steps on a pruning, which redraw whole subtrees.
 
-Within one tree, a row's item is asked for by at most one split, the first on the row's path that
-reads it. So given what the other trees pay, the objective of a tree is a sum over its kept splits,
-and that of the splits below (and with) split v has a sum over prunings that two passes find::
+Within one tree, at most one split asks for a row's item: the first on the row's path that reads it.
+So, given the uses paid by the other trees, the objective of a tree is a sum over its kept splits.
+For the subtree at split v, the sum over prunings is found by two passes::
 
-    Z_v = 1 + exp(-beta price_v) Z_left Z_right     from the bottom up, 1 where there is no child
-    P(v is kept | the split above is) = 1 - 1 / Z_v            from the top down: a draw of them all
+    Z_v = 1 + exp(-beta price_v) Z_left Z_right     from the bottom up, 1 if there is no child
+    P(v is kept | the split above is) = 1 - 1 / Z_v            from the top down: a draw of all
 
 where price_v counts the uses that no split elsewhere asks for. There are two moves:
 
 redraw
-    Draw a split, and if those above it are kept, draw anew what is kept of its subtree, all of it
-    at once, from the distribution given the rest. Without a bound, the rejection-free Gibbs step.
-    With one, the draw x' comes from q(x' | x) = p(x') / P(B), where p has no bound and B, the
-    prunings that agree with x outside of the subtree, is the same for x'; so that
-    p(x') q(x | x') = p(x) q(x' | x), and the Metropolis-Hastings ratio for p within the bound is
-    1 if x' is within it, otherwise 0: accepted if and only if the bound holds.
+    Draw a split and, if those above it are kept, draw its whole subtree again, from its
+    distribution given the rest. Without a bound, this is a Gibbs step without rejection. With a
+    bound, the draw x' has q(x' | x) = p(x') / P(B), where p has no bound and B, the set of prunings
+    that agree with x outside the subtree, is the same for x'; so that p(x') q(x | x') = p(x) q(x' |
+    x), and the Metropolis-Hastings ratio for p within the bound is 1 if x' is within it, otherwise
+    0: accepted if and only if the bound holds.
 
 switch
-    What several trees ask for is paid once, so one tree alone would rather go on using it, and one
-    alone would rather not begin. Draw a split v and a number in [0, 1): the group are the splits
-    whose uses are shared with those of v by at least that share. Are any of the group kept, cut
-    them all. If none is, draw their subtrees anew, one after the other as in `redraw`, but with v's
-    uses for free. The group depends on v and the number only, its subtrees do not overlap, and each
-    way is the other's reverse. Write c_F for what v's uses cost in x and x', and Z_1, Z_2, ... for
-    the sums of the subtrees, each given those before it as drawn, and those after it cut. Putting
-    back has the probability prod_t exp(-beta cost_t) / Z_t, where the cost_t, v's uses aside, add
-    up to the change of the objective; cutting has the probability 1. So the ratio of cutting is
-    exp(beta (c_F(x) - c_F(x'))) / prod_t Z_t, and of putting back the inverse of that.
+    Uses of several trees are paid once, so a single tree rarely stops using them, and rarely starts
+    to. Draw a split v and a number in [0, 1): the group has the splits whose uses are shared with
+    those of v by at least that share. If any split of the group is kept, cut all of them. If none
+    is kept, draw their subtrees again, one after the other as in `redraw`, but with v's uses for
+    free. The group depends only on v and the number, its subtrees do not overlap, and each
+    direction is the reverse of the other. Write c_F for the cost of v's uses in x and x', and Z_1,
+    Z_2, ... for the sums of the subtrees, each given the earlier ones as drawn and the later ones
+    cut. Putting back has the probability prod_t exp(-beta cost_t) / Z_t, where the cost_t add up to
+    the change of the objective without v's uses; cutting has the probability 1. So the ratio for
+    cutting is exp(beta (c_F(x) - c_F(x'))) / prod_t Z_t, and that for putting back is its inverse.
 """
 
 from math import exp, log, log1p
@@ -45,30 +45,30 @@ Array = NDArray[Any]  # the docstrings give dtypes
 
 
 class ProgramArrays(NamedTuple):
-    """A pruning program as kernels read it, of n splits in preorder, U uses and E edges."""
+    """Arrays of a pruning program with n splits in preorder, U uses and E edges."""
 
     parent: Array  # (n,) int32: the split above, -1 at roots
-    children: Array  # (n, 2) int32: the splits right below, -1 where there are fewer
+    children: Array  # (n, 2) int32: the child splits, -1 if there are fewer
     ends: Array  # (n,) int64: one past a split's subtree
-    price: Array  # (n,) float64: what keeping a split adds to the objective, uses aside
-    use_price: Array  # (U,) float64: what each use adds to it
-    edge_starts: Array  # (n + 1,) int64: where the uses that each split asks for start
-    edge_use: Array  # (E,) int32: those uses
-    group_starts: Array  # (n + 1,) int64: where those start that ask for any of a split's uses
+    price: Array  # (n,) float64: contribution of a kept split to the objective, without uses
+    use_price: Array  # (U,) float64: contribution of each use
+    edge_starts: Array  # (n + 1,) int64: start of the uses of each split
+    edge_use: Array  # (E,) int32: these uses
+    group_starts: Array  # (n + 1,) int64: start of the splits that share a use with each split
     group_splits: Array  # (G,) int32: these splits, the split itself included, ascending
-    group_shares: Array  # (G,) float64: how alike their uses are
+    group_shares: Array  # (G,) float64: similarity of their uses
 
 
 class Workspace(NamedTuple):
-    """A pruning while it changes."""
+    """The work space of a changing pruning."""
 
     kept: Array  # (n,) bool
-    was_kept: Array  # (n,) bool: what `lift` took
-    n_asking: Array  # (U,) int32: kept splits that ask for a use
-    is_free: Array  # (U,) bool: uses not to be weighed
-    log_odds: Array  # (n,) float64: see `weigh`, as the next
+    was_kept: Array  # (n,) bool: splits removed by `lift`
+    n_asking: Array  # (U,) int32: number of kept splits that ask for a use
+    is_free: Array  # (U,) bool: uses without a price
+    log_odds: Array  # (n,) float64: see `weigh`, like the next
     log_sum: Array
-    group: Array  # (n,) int32: splits that are switched
+    group: Array  # (n,) int32: splits to switch
 
 
 def new_workspace(n_splits: int, n_uses: int) -> Workspace:
@@ -82,7 +82,7 @@ def new_workspace(n_splits: int, n_uses: int) -> Workspace:
 
 @kernel
 def load(program: ProgramArrays, work: Workspace, kept: Array) -> None:
-    """Put a pruning, kept (n,) bool, into the work space."""
+    """Load a pruning, kept (n,) bool, into the work space."""
     work.n_asking[:] = 0
     copy(kept, work.kept)
     for split in range(kept.shape[0]):
@@ -92,21 +92,21 @@ def load(program: ProgramArrays, work: Workspace, kept: Array) -> None:
 
 @inner_kernel
 def copy(kept, target):
-    """Copy a pruning; a slice would be assigned by way of a temporary array."""
+    """Copy a pruning; assigning a slice would make a temporary array."""
     for split in range(kept.shape[0]):
         target[split] = kept[split]
 
 
 @inner_kernel
 def count_edges(program, work, split, step):
-    """Count a split's uses once more (`step` 1) or once less (-1)."""
+    """Add a split's uses to the counts (`step` 1) or subtract them (-1)."""
     for edge in range(program.edge_starts[split], program.edge_starts[split + 1]):
         work.n_asking[program.edge_use[edge]] += step
 
 
 @inner_kernel
 def price_of(program, work, split):
-    """Return what keeping a split that is not kept adds to the objective."""
+    """Return the change of the objective by keeping a split that is not kept."""
     price = program.price[split]
     for edge in range(program.edge_starts[split], program.edge_starts[split + 1]):
         if work.n_asking[program.edge_use[edge]] == 0:
@@ -122,7 +122,7 @@ def is_open(program, work, split):
 
 @inner_kernel
 def lift(program, work, top):
-    """Cut a subtree, whatever of it is kept; return the change of the objective."""
+    """Cut all kept splits of a subtree; return the change of the objective."""
     change = 0.0
     for split in range(top, program.ends[top]):
         work.was_kept[split] = work.kept[split]
@@ -135,7 +135,7 @@ def lift(program, work, top):
 
 @inner_kernel
 def weigh(program, work, top, beta):
-    """Return log Z of a lifted subtree, and find for each split log Z and that of keeping it."""
+    """Return log Z of a lifted subtree; write log Z, and log Z of keeping it, for each split."""
     for split in range(program.ends[top] - 1, top - 1, -1):
         price = program.price[split]
         for edge in range(program.edge_starts[split], program.edge_starts[split + 1]):
@@ -153,7 +153,7 @@ def weigh(program, work, top, beta):
 
 @inner_kernel
 def lay(rng, program, work, top):
-    """Draw what is kept of a subtree just weighed; return the change of the objective."""
+    """Draw the kept splits of a weighed subtree; return the change of the objective."""
     change = 0.0
     for split in range(top, program.ends[top]):
         if is_open(program, work, split) and rng.random() < exp(
@@ -167,7 +167,7 @@ def lay(rng, program, work, top):
 
 @inner_kernel
 def put_back(program, work, top):
-    """Keep of a subtree what was kept before it was lifted."""
+    """Restore the splits of a subtree that were kept before `lift`."""
     for split in range(top, program.ends[top]):
         if work.kept[split] != work.was_kept[split]:
             count_edges(program, work, split, 1 if work.was_kept[split] else -1)
@@ -176,7 +176,7 @@ def put_back(program, work, top):
 
 @inner_kernel
 def redraw(rng, program, work, beta, room):
-    """Draw a subtree anew; return the change of the objective, NaN if it was not accepted."""
+    """Draw a subtree again; return the change of the objective, NaN if not accepted."""
     top = np.int64(rng.random() * work.kept.shape[0])
     if not is_open(program, work, top):
         return np.nan
@@ -191,13 +191,13 @@ def redraw(rng, program, work, beta, room):
 
 @inner_kernel
 def find_group(program, work, first, least):
-    """Find what is switched; return the number of splits, and whether any of them is kept."""
+    """Find the splits to switch; return their number, and whether any of them is kept."""
     size, end, is_kept = 0, 0, False
     for place in range(program.group_starts[first], program.group_starts[first + 1]):
         split = program.group_splits[place]
         if program.group_shares[place] < least or split < end:
             continue
-        end = program.ends[split]  # what is in its subtree goes with it
+        end = program.ends[split]  # its subtree is switched with it
         if is_open(program, work, split):
             work.group[size] = split
             size += 1
@@ -207,7 +207,7 @@ def find_group(program, work, first, least):
 
 @inner_kernel
 def set_free(program, work, split, is_free):
-    """Say whether a split's uses are free; return what those that are asked for cost."""
+    """Set whether a split's uses are free; return the cost of those that kept splits ask for."""
     price = 0.0
     for edge in range(program.edge_starts[split], program.edge_starts[split + 1]):
         use = program.edge_use[edge]
@@ -228,7 +228,7 @@ def switch(rng, program, work, beta, room):
     log_ratio, change, n_left = 0.0, 0.0, size
     paid = set_free(program, work, first, True)
     if was_kept:
-        while n_left > 0 and log_ratio + beta * paid > log_u:  # all that it can come to
+        while n_left > 0 and log_ratio + beta * paid > log_u:  # the largest possible ratio
             n_left -= 1
             change += lift(program, work, work.group[n_left])
             log_ratio -= weigh(program, work, work.group[n_left], beta)
@@ -263,15 +263,15 @@ def sweep(
     accepted: Array,
     best_kept: Array,
 ) -> None:
-    """Run steps on ``exp(-beta * objective)`` from the pruning in the work space.
+    """Run steps for ``exp(-beta * objective)`` from the pruning in the work space.
 
-    room: by how much prunings may be worse than the first one, infinity for any; margin > 0: by how
-    much one must be better to be the best, more than rounding adds up to; share_switched: how often
-    SWITCH is tried; proposed, accepted (2,) int64: counts, added to; best_kept (n,) bool: the best
-    pruning visited, the first one included, is left there.
+    room: how much worse than the first one prunings may be, infinity for any; margin > 0: how much
+    better one must be to replace the best, above the total rounding; share_switched: probability of
+    SWITCH; proposed, accepted (2,) int64: counts are added; best_kept (n,) bool: output, the best
+    visited pruning, including the first.
     """
     copy(work.kept, best_kept)
-    excess = 0.0  # over the objective of the best pruning
+    excess = 0.0  # of the objective over that of the best pruning
     if work.kept.shape[0] == 0:
         return
     for _ in range(n_steps):

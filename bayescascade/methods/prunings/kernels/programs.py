@@ -1,12 +1,13 @@
-"""What the splits of a forest ask for, and the steps of the solver (numba, nothing else).
+"""The uses that splits of a forest ask for, and the steps of the solver (only numba).
 
 Trees are those of `methods.forests.forest`: the nodes of all trees in preorder, so that a
 subtree is a range of nodes, and its splits are a range of splits.
 
-A maximum flow in whole numbers by Dinic's method: each arc lies beside others of its tail, and
-knows its reverse. The source and the sink are not nodes: `supply` is what may still enter at a
-node, `room` what may still leave there. A round measures the distance of every node from the sink,
-through arcs that can take more flow, and then sends flow along shortest paths until none is left.
+The solver is Dinic's method for maximum flow, in whole numbers. The arcs are sorted by tail, and
+each has the index of its reverse. The source and the sink are not nodes: `supply` is the flow that
+can still enter at a node, `room` the flow that can still leave there. A round measures the distance
+of every node from the sink, through arcs with residual capacity, and then sends flow along shortest
+paths until none is left.
 """
 
 from typing import NamedTuple
@@ -26,11 +27,12 @@ def find_first_items(
     slot_starts: NDArray[np.int64],
     is_first: NDArray[np.bool_],
 ) -> None:
-    """Write for each item that a split asks for whether no split above it does.
+    """Write for each item of a split whether no split above it has the same item.
 
-    `parent` (n_splits,) int32, -1 at roots; `column` (n_splits,) int32 that it reads; the items of
-    a column are items[item_starts[column]:item_starts[column + 1]]; `slot_starts` (n_splits + 1,)
-    int64 numbers a split's items among all, and `is_first` (slot_starts[-1],) bool is written.
+    `parent` (n_splits,) int32, -1 at roots; `column` (n_splits,) int32: the column of each split;
+    the items of a column are items[item_starts[column]:item_starts[column + 1]]; `slot_starts`
+    (n_splits + 1,) int64 numbers a split's items among all, and `is_first` (slot_starts[-1],) bool
+    is written.
     """
     for split in range(parent.shape[0]):
         first = item_starts[column[split]]
@@ -51,7 +53,7 @@ def mark_uses(
     edge_use: NDArray[np.int32],
     used: NDArray[np.bool_],
 ) -> None:
-    """Mark in `used`, (n_uses,) bool, what kept splits ask for; edges as in `PruningProgram`."""
+    """Mark in `used`, (n_uses,) bool, the uses of kept splits; edges as in `PruningProgram`."""
     for split in range(kept.shape[0]):
         if kept[split]:
             for edge in range(edge_starts[split], edge_starts[split + 1]):
@@ -59,28 +61,28 @@ def mark_uses(
 
 
 class FlowNetwork(NamedTuple):
-    """A network and the flow in it, of which `residual`, `supply` and `room` are written."""
+    """A network and its flow; `residual`, `supply` and `room` are changed."""
 
     starts: NDArray[np.int64]  # (n_nodes + 1,): the arcs of node x are starts[x]:starts[x + 1]
     head: NDArray[np.int32]  # (n_arcs,)
-    reverse: NDArray[np.int32]  # (n_arcs,) the arc back
-    residual: NDArray[np.int64]  # (n_arcs,) >= 0: flow that each can still take
+    reverse: NDArray[np.int32]  # (n_arcs,) the reverse arc
+    residual: NDArray[np.int64]  # (n_arcs,) >= 0: residual capacities
     supply: NDArray[np.int64]  # (n_nodes,) >= 0
     room: NDArray[np.int64]  # (n_nodes,) >= 0
 
 
 class FlowWorkspace(NamedTuple):
-    """What a round works in."""
+    """The work space of a round."""
 
-    distance: NDArray[np.int32]  # (n_nodes,) from the sink; n_nodes + 1 where no path leads there
+    distance: NDArray[np.int32]  # (n_nodes,) from the sink; n_nodes + 1 if there is no path
     queue: NDArray[np.int32]  # (n_nodes,)
-    current: NDArray[np.int64]  # (n_nodes,) the first arc not yet found useless in this round
+    current: NDArray[np.int64]  # (n_nodes,) the first arc not yet exhausted in this round
     path: NDArray[np.int64]  # (n_nodes,) arcs
 
 
 @kernel
 def measure_distances(network: FlowNetwork, work: FlowWorkspace) -> bool:
-    """Write the distances from the sink; return whether any supply can still get there."""
+    """Write the distances from the sink; return whether any supply can still reach it."""
     n_nodes, tail = network.supply.shape[0], 0
     for node in range(n_nodes):
         if network.room[node] > 0:
@@ -104,7 +106,7 @@ def measure_distances(network: FlowNetwork, work: FlowWorkspace) -> bool:
 
 @kernel
 def advance_flow(network: FlowNetwork, work: FlowWorkspace) -> None:
-    """Send flow along paths that each arc brings nearer to the sink, until there is none left."""
+    """Send flow along shortest paths to the sink until there are none left."""
     n_nodes = network.supply.shape[0]
     for node in range(n_nodes):
         work.current[node] = network.starts[node]
@@ -129,7 +131,7 @@ def advance_flow(network: FlowNetwork, work: FlowWorkspace) -> None:
 
 @inner_kernel
 def _next_arc(network, work, node):
-    """Return the next arc of a node that can take flow and leads nearer to the sink, or -1."""
+    """Return the next arc of a node with residual capacity towards the sink, or -1."""
     for arc in range(work.current[node], network.starts[node + 1]):
         is_nearer = work.distance[network.head[arc]] == work.distance[node] - 1
         if is_nearer and network.residual[arc] > 0:
@@ -141,7 +143,7 @@ def _next_arc(network, work, node):
 
 @inner_kernel
 def _send(network, work, source, last, length):
-    """Send what a path of some length takes; return up to where it can still take more."""
+    """Send the maximum flow along a path; return the length of its part with residual capacity."""
     amount = min(network.supply[source], network.room[last])
     for place in range(length):
         amount = min(amount, network.residual[work.path[place]])
