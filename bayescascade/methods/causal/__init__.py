@@ -1,1 +1,1 @@
-"""Additive noise models: which of two variables is the cause, and what of it may be published."""
+"""Additive noise models: which of two variables is the cause, and private publication of it."""

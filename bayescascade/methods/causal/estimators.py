@@ -1,12 +1,12 @@
 r"""Additive noise models: the direction whose residuals do not depend on the cause.
 
 If ``y = f(x) + noise`` with noise independent of x, then in general no such model holds from y to x
-(Hoyer et al. 2009). Algorithm 3 of Kusner (2016): regress each variable on the other, and take the
-direction whose residuals depend less on the supposed cause.
+(Hoyer et al. 2009). Algorithm 3 of Kusner (2016): regress each variable on the other, and choose
+the direction whose residuals depend less on the assumed cause.
 
-**Departure.** The thesis halves the rows once; here every row's residual comes from a regression
-that did not see it, and all rows test: twice as many for both. Of kernel ridge regression each row
-is left out alone, in closed form.
+**Departure.** The thesis divides the rows once into halves; here every row's residual comes from a
+regression without this row, and all rows are test rows: twice as many for both. Kernel ridge
+regression leaves out each row alone, in closed form.
 """
 
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ from bayescascade.model.reporting import OF_ROWS
 from bayescascade.model.search import Seed, seed_sequence
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, PrintedTable, count_of
 
-_MOST_COMPARED = 1000  # rows between which the median distance is taken
+_MOST_COMPARED = 1000  # maximum number of rows for the median distance
 
 
 class DirectionModel(ReadableModel):
@@ -142,7 +142,7 @@ class AdditiveNoiseModel(DirectionModel):
 
     title: ClassVar[str] = "additive noise model"
     model_name: ClassVar[str] = "AdditiveNoiseModel"
-    _not_saved: ClassVar[tuple[str, ...]] = (*NOT_SAVED, "regression")  # which may be any object
+    _not_saved: ClassVar[tuple[str, ...]] = (*NOT_SAVED, "regression")  # may be any object
 
     score: str = AdditiveNoiseParameters.score.default
     regression: Any = AdditiveNoiseParameters.regression.default
@@ -173,10 +173,10 @@ class AdditiveNoiseModel(DirectionModel):
         read = Pair.read(x, y)
         pair = read.standardized()
         read.check_ties()
-        part_of = None  # each row alone
+        part_of = None  # leave out each row alone
         if not isinstance(self.regression, str):
             part_of = split_rows(len(pair.x), min(self.n_folds, len(pair.x) // 2), rng)
-        with single_threaded():  # products of narrow matrices, which threads only slow down
+        with single_threaded():  # threads only slow down products of narrow matrices
             scores = {
                 DIRECTIONS[0]: self._score(pair.x, pair.y, part_of, rng),
                 DIRECTIONS[1]: self._score(pair.y, pair.x, part_of, rng),
@@ -269,7 +269,7 @@ class AdditiveNoiseModel(DirectionModel):
         return score_of(self.score, cause, residuals, kernels)
 
     def _kernel(self, numbers: Floats, rng: np.random.Generator) -> GaussianFeatures:
-        """Return features of the kernel of a variable, the bandwidth as asked for."""
+        """Return features of the kernel of a variable, with the chosen bandwidth."""
         spread = float(numbers.std())
         if self.bandwidth != "half median":
             return GaussianFeatures.around(numbers, float(self.bandwidth) * (spread or 1.0))

@@ -15,8 +15,8 @@ from bayescascade.data.arrow_frames import as_column
 from bayescascade.data.levels import check_numbers, to_numbers
 
 LEAST_ROWS = 20
-_TIED = 10  # one value may be in every tenth row
-_FEW = 3  # rows that may hold one value in any table
+_TIED = 10  # one value may be in a tenth of the rows
+_FEW = 3  # number of equal rows allowed in any table
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +25,7 @@ class Pair:
 
     x: Floats
     y: Floats
-    names: Mapping[str, str]  # what "x" and "y" are called
+    names: Mapping[str, str]  # names of "x" and "y"
 
     @classmethod
     def read(cls, x: Any, y: Any) -> "Pair":
@@ -45,7 +45,7 @@ class Pair:
         """Return both with mean 0 and variance 1; raises DataError if one is constant."""
         scaled: list[Floats] = []
         for key, numbers in (("x", self.x), ("y", self.y)):
-            largest = float(np.abs(numbers).max()) or 1.0  # whose square might overflow
+            largest = float(np.abs(numbers).max()) or 1.0  # its square might overflow
             shrunk = numbers / largest
             spread = float(shrunk.std())
             if np.ptp(numbers) == 0.0 or spread == 0.0:
@@ -56,11 +56,11 @@ class Pair:
     def check_ties(self) -> None:
         """Raise DataError if a value is in more than a tenth of a column's rows.
 
-        The message names column, value and rows. With few values, or many ties, residuals seem to
-        depend on the true cause. In simulations of an effect that is cut into 2, 3 or 5 values (500
-        rows), the effect was called the cause, by a wide difference of scores, in 87, 45 and 17 %
-        of the cases; with ties at its lowest value, in 60 % (half of 500 rows) and 21 % (a fifth of
-        3,000); with ties of a tenth, never.
+        The message names column, value and rows. With few values, or many ties, residuals appear to
+        depend on the true cause. In simulations with an effect binned into 2, 3 or 5 values (500
+        rows), the effect was called the cause, with a large difference of scores, in 87, 45 and 17
+        % of the cases; with ties at its lowest value, in 60 % (half of 500 rows) and 21 % (a fifth
+        of 3,000); with ties in a tenth, never.
         """
         for key, numbers in (("x", self.x), ("y", self.y)):
             values, counts = np.unique(numbers, return_counts=True)
@@ -79,7 +79,7 @@ class Pair:
 
 
 def declared_bounds(name: str, bounds: Any) -> tuple[float, float]:
-    """Return declared bounds; raises ParameterError, which says why they are needed, without."""
+    """Return declared bounds; ParameterError, with the reason for them, if there are none."""
     if bounds is None:
         raise ParameterError(
             f"{name} must be declared, such as {typed('(0, 90)', '0,90')}, from general knowledge "
@@ -89,9 +89,9 @@ def declared_bounds(name: str, bounds: Any) -> tuple[float, float]:
 
 
 def split_rows(n_rows: int, n_parts: int, rng: np.random.Generator) -> Integers:
-    """Return the part of each row, (n_rows,), in random order; parts differ by one row at most.
+    """Return the part of each row, (n_rows,), at random; sizes of parts differ by at most one row.
 
-    It depends on no cell, so that replacing a row leaves all others where they are.
+    It does not depend on cells, so replacing a row does not change the parts of other rows.
     """
     return rng.permutation(np.arange(n_rows) % n_parts)
 
@@ -102,7 +102,7 @@ def arrow(direction: str, names: Mapping[str, str]) -> str:
 
 
 def read_names(names: Any) -> dict[str, str]:
-    """Return what "x" and "y" are called, as a file says; raises ModelFileError if that is odd."""
+    """Return the names of "x" and "y" from a file; ModelFileError if they are not valid."""
     is_pair = isinstance(names, Mapping) and set(names) == {"x", "y"}
     if not is_pair or not all(isinstance(name, str) for name in names.values()):
         raise ModelFileError(f"a saved model's names must be two texts, got {names!r}")
@@ -111,13 +111,13 @@ def read_names(names: Any) -> dict[str, str]:
 
 def _scaled(numbers: Floats, bounds: tuple[float, float]) -> Floats:
     low, high = bounds
-    half = high / 2 - low / 2  # as high - low may overflow
+    half = high / 2 - low / 2  # because high - low may overflow
     scaled: Floats = (numbers.clip(low, high) / 2 - low / 2) / half * 2 - 1
     return scaled.clip(-1.0, 1.0)
 
 
 def _column(key: str, cells: Any) -> tuple[str, Floats]:
-    """Return the name and the numbers of a column, its key for want of a name."""
+    """Return the name and the numbers of a column; without a name, its key."""
     cells = as_column(cells)
     if isinstance(cells, pd.DataFrame) and cells.shape[1] == 1:
         cells = cells.iloc[:, 0]

@@ -1,4 +1,4 @@
-"""Parameters of additive noise models, declared once."""
+"""Parameters of additive noise models."""
 
 from typing import Any
 
@@ -16,11 +16,11 @@ SCORE_NAMES = ("hsic", "spearman", "kendall", "iqr", "variance")
 PRIVATE_SCORES = SCORE_NAMES[:-1]
 
 PROTECTED = ("both", "test", "train")
-"""Whose rows are protected: all, those that test, or those that regressions are learned from."""
+"""The protected rows: all, the test rows, or the training rows of regressions."""
 
 
 class DirectionParameters(Parameters):
-    """Of both models."""
+    """Parameters of both models."""
 
     score = Choice("hsic", "Score for the dependence of residuals on the cause", words=SCORE_NAMES)
     random_state = LooseInteger(
@@ -33,7 +33,7 @@ class DirectionParameters(Parameters):
 
 
 class AdditiveNoiseParameters(DirectionParameters):
-    """Of `AdditiveNoiseModel`."""
+    """Parameters of `AdditiveNoiseModel`."""
 
     regression = Other("kernel_ridge", "Regression of the effect on the cause")
     bandwidth = Real(
@@ -46,7 +46,7 @@ class AdditiveNoiseParameters(DirectionParameters):
 
 
 class PrivateNoiseParameters(DirectionParameters):
-    """Of `PrivateAdditiveNoiseModel`."""
+    """Parameters of `PrivateAdditiveNoiseModel`."""
 
     score = Choice("hsic", DirectionParameters.score.about, words=PRIVATE_SCORES)
     epsilon: Real[Any] = Real(

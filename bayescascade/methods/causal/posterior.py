@@ -1,13 +1,13 @@
-r"""Which of two variables is the cause: a Gibbs posterior over two directions.
+r"""The Gibbs posterior over the two directions between two variables.
 
 ``log density(direction) = log prior(direction) - score(direction) / temperature``, where the score
-says how much the cause and the residuals depend on each other. This is not the posterior of a
-generative model: it weighs two scores against the scale on which a difference means something.
-Left alone, the temperature is the score that independent rows of this number would show.
+measures the dependence between the cause and the residuals. This is not the posterior of a
+generative model: it compares two scores on the scale of meaningful differences. The default
+temperature is the score of the same number of independent rows.
 
 The same posterior, at the temperature ``2 sensitivity / epsilon``, is the exponential mechanism:
-one draw from it is an epsilon-private direction (McSherry & Talwar 2007), since neither its scores
-nor its normalizer change by more than e^(epsilon / 2).
+one draw from it is an epsilon-private direction (McSherry & Talwar 2007), because neither its
+weights nor its normalizer change by a factor above e^(epsilon / 2).
 """
 
 import math
@@ -61,7 +61,7 @@ class DirectionPosterior:
     def probabilities(self) -> dict[str, float]:
         """The probability of each direction."""
         first, second = (self.log_density(direction) for direction in DIRECTIONS)
-        margin = 0.0 if first == second else first - second  # also where both are infinite
+        margin = 0.0 if first == second else first - second  # also if both are infinite
         return dict(zip(DIRECTIONS, (float(expit(margin)), float(expit(-margin))), strict=True))
 
     def log_prior(self, state: str) -> float:

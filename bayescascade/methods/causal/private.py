@@ -1,23 +1,22 @@
 r"""The additive noise model under differential privacy: Algorithm 3 of Kusner (2016), published.
 
-The rows are halved at random, whatever they hold: regressions are learned from one part, and
-scored on the other. A row can change the scores by what `protection` proves, and noise hides that
-much:
+The rows are divided at random, independently of their cells: regressions are learned from one part
+and scored on the other. `protection` bounds the effect of a row on the scores, and noise hides it:
 
 * Test rows, by ranks and HSIC: Laplace noise for both scores.
 * Training rows: a private histogram from which the regressions are learned (`regression`).
-* Test rows, by IQR: no bound holds for all rows. One is proposed, and how many rows would have to
-  be replaced before it fails is tested privately (propose-test-release); the scores are published
-  if that is enough.
+* Test rows, by IQR: no bound holds for all rows. A bound is proposed, and the number of rows to
+  replace until it fails is tested privately (propose-test-release); the scores are published if the
+  number is large enough.
 * The direction alone: the exponential mechanism, a draw from `DirectionPosterior`.
 
-**Departures from the thesis**, each proved in `protection`, `regression` or
-`bayescascade.privacy`: private regressions, which need rows by the thousand, in place of noise for
-what a row does to kernel ridge regressions, which hardly tells anything of 50,000 (and theorem 7,
-which bounds that, is false); lower sensitivities of rho and HSIC, whose root is published; one test
-for both scores, by distances to a proposed bound, in place of two intervals for each IQR (Algorithm
-4, whose threshold is wrong for epsilon < 1). Protecting "both" does not cost the sum of both, as a
-row either tests or is learned from.
+**Departures from the thesis**, each proved in `protection`, `regression` or `bayescascade.privacy`:
+private regressions, which need thousands of rows, instead of noise for the effect of a row on
+kernel ridge regressions, which hides nearly everything even with 50,000 rows (and theorem 7, which
+bounds the effect, is false); lower sensitivities of rho and HSIC, whose root is published; one test
+for both scores, by distances to a proposed bound, instead of two intervals for each IQR (Algorithm
+4, whose threshold is wrong for epsilon < 1). Protecting "both" does not cost the sum of both,
+because a row is either a test row or a training row.
 """
 
 from collections.abc import Mapping
@@ -66,9 +65,9 @@ from bayescascade.privacy.noise import NoiseSource, noise_source
 from bayescascade.report.page import Page
 
 _FIXED_BANDWIDTH = 0.2
-_TRAINING = "histogram"  # which older files say
+_TRAINING = "histogram"  # in older files
 
-_PAYING = Lock()  # two fits at once pay twice
+_PAYING = Lock()  # so that two simultaneous fits pay twice
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -275,19 +274,19 @@ class PrivateAdditiveNoiseModel(DirectionModel):
 
     @property
     def direction_(self) -> str | None:  # type: ignore[override] # read-only here
-        """The direction published."""
+        """The published direction."""
         check_is_fitted(self)
         return self.release_.direction
 
     @property
     def epsilon_(self) -> float:
-        """The epsilon spent."""
+        """The spent epsilon."""
         check_is_fitted(self)
         return self.release_.epsilon
 
     @property
     def delta_(self) -> float:
-        """The delta spent."""
+        """The spent delta."""
         check_is_fitted(self)
         return self.release_.delta
 
@@ -296,7 +295,7 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         return self.release_.page()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what is pickled: no ledger, whose copy would be a second budget."""
+        """Return the state for pickling, without the ledger: a copy would be a second budget."""
         state: dict[str, Any] = dict(super().__getstate__())
         if self.ledger is None:
             return state
@@ -319,7 +318,7 @@ class PrivateAdditiveNoiseModel(DirectionModel):
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """Return the model that a saved file's record describes; see `ReadableModel.from_record`.
+        """Return the model from the record of a saved file; see `ReadableModel.from_record`.
 
         Models of old versions that protected training rows by the stability of regressions are
         refused.
@@ -352,7 +351,7 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         return Protection(**{**settings, "epsilon": epsilon})
 
     def _spend(self, protection: Protection, names: Mapping[str, str]) -> None:
-        """Pay for a fit from the ledger or, without one, once."""
+        """Pay for a fit from the ledger; without one, only once."""
         with _PAYING:
             if self.ledger is not None:
                 whose = "" if self.protect == "both" else f" ({self.protect} rows only)"
@@ -387,11 +386,11 @@ class PrivateAdditiveNoiseModel(DirectionModel):
             return DIRECTIONS[lowest.index], None, 0.0
         if protection.is_tested:
             distance = iqr_distance([one for both in tested for one in both], each / 2)
-            finite = np.nan_to_num(scores, neginf=0.0)  # distance 0: not published but by delta
+            finite = np.nan_to_num(scores, neginf=0.0)  # distance 0: released with delta only
             release = propose_test_release(
                 distance, finite, 2 * each, epsilon, protection.delta, noise, error=ROUNDING
             )
-        elif not each:  # of test rows that are not protected, by regressions that are private
+        elif not each:  # private regressions on test rows without protection
             release = NoisyValues(np.array(scores), 0.0, protection.cost, noise.is_private)
         else:
             release = laplace(scores, 2 * each, epsilon, noise, error=ROUNDING)

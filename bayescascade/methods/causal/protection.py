@@ -1,38 +1,38 @@
-"""What a private direction costs in noise, which is public, and what can be known of it in advance.
+"""The noise of a private direction, which is public, and what it implies in advance.
 
-`Protection` turns settings and a number of rows into sensitivities, scales of noise and proposals;
-no row is needed for that. `agreement` is the probability that noise leaves the order of two scores
-as it is, hence `PrivacyPlan`.
+`Protection` computes sensitivities, scales of noise and proposals from settings and a number of
+rows, without any rows. `agreement` is the probability that noise does not change the order of two
+scores, which `PrivacyPlan` uses.
 
-**How much a test row can change a score.** Neighbors differ in one of the m rows that test: u_k,
-v_k, of a and of b, become others. All numbers are within declared bounds, scaled to [-1, 1];
-kernels are Gaussian, so that ``0 <= k <= k(u, u) = 1``; bandwidths and proposals do not depend on
-any row.
+**How much a test row can change a score.** Neighbors differ in one of the m test rows: u_k of a and
+v_k of b are replaced. All numbers are within declared bounds, scaled to [-1, 1]; kernels are
+Gaussian, so ``0 <= k <= k(u, u) = 1``; bandwidths and proposals do not depend on any row.
 
 * *kendall*: m - 1 pairs change by at most 2 of m (m - 1) / 2, hence ``4 / m`` (thesis, theorem 3).
 * *spearman*: with c, d the centered ranks of a and b, the own product ``c_k d_k``, within ``(m -
-  1)^2 / 4`` of 0, changes by at most ``(m - 1)^2 / 2``. Moving u_k shifts the ranks that it passes
-  by at most 1, all of them in the same direction, so ``sum_{i != k} (c_i - c~_i) d_i`` is at most
-  the sum of the positive d, or of the negative, ``m^2 / 8``: the sum of |d| is half the number of
-  ordered pairs of which one is counted up and the other down, at most ``m^2 / 4``. The same again
-  for v_k. Times ``12 / (m (m^2 - 1))``: ``(3 m^2 + 6 (m - 1)^2) / (m (m^2 - 1))``, about 9 / m.
-  (The thesis has 30 / m.)
+  1)^2 / 4`` of 0, changes by at most ``(m - 1)^2 / 2``. Moving u_k shifts the ranks between the old
+  and new place by at most 1, all in the same direction, so ``sum_{i != k} (c_i - c~_i) d_i`` is at
+  most the sum of the positive d, or of the negative, ``m^2 / 8``: the sum of |d| is half the number
+  of ordered pairs of which one is counted up and the other down, at most ``m^2 / 4``. The same
+  holds for v_k. Times ``12 / (m (m^2 - 1))``: ``(3 m^2 + 6 (m - 1)^2) / (m (m^2 - 1))``, about 9 /
+  m. (The thesis has 30 / m.)
 * *hsic*: let mu, nu be the means of the other rows' features, ``A = (phi(u_k) - mu) x (psi(v_k) -
-  nu)`` and B the same of the new row. The cross-covariances C of all rows differ by ``(m - 1) /
+  nu)`` and B the same for the new row. The cross-covariances C of all rows differ by ``(m - 1) /
   m^2 (A - B)``, and the score is ``m / (m - 1) |C|``: it changes by at most ``|A - B| / m``. With
-  ``p = phi(u_k) - mu``, p~ of the new row, and q, q~ by psi, let ``e = |mu|^2 - <phi(u_k), mu> -
-  <phi(u~_k), mu>``, so that ``<p, p~> >= e`` and ``|p|^2 + |p~|^2 = 2 + 2 e``, and e' of q. If e,
-  e' >= 0, then ``|A - B|^2 = |p|^2 |q|^2 + |p~|^2 |q~|^2 - 2 <p, p~> <q, q~> <= 2 (1 + e)(1 + e')
-  + 2 t t' - 2 e e'`` where ``t = (|p|^2 - |p~|^2) / 2`` is within ``1 - e`` of 0, as means of
-  kernels are >= 0 and ``|mu| <= 1``; that is at most ``4 + 2 e e' <= 6``. If the inner products
+  ``p = phi(u_k) - mu``, p~ for the new row, and q, q~ by psi, let ``e = |mu|^2 - <phi(u_k), mu> -
+  <phi(u~_k), mu>``, so that ``<p, p~> >= e`` and ``|p|^2 + |p~|^2 = 2 + 2 e``, and e' for q. If e,
+  e' >= 0, then ``|A - B|^2 = |p|^2 |q|^2 + |p~|^2 |q~|^2 - 2 <p, p~> <q, q~> <= 2 (1 + e)(1 + e') +
+  2 t t' - 2 e e'`` where ``t = (|p|^2 - |p~|^2) / 2`` is within ``1 - e`` of 0, because means of
+  kernels are >= 0 and ``|mu| <= 1``; this is at most ``4 + 2 e e' <= 6``. If the inner products
   have different signs, say ``-c = <p, p~> < 0``, then ``c <= -e``, and ``|A - B|^2 <= max(|q|^2,
-  |q~|^2) (2 + 2 e + 2 c) <= 4``, as ``|q|^2 <= 2``; if they have the same but e < 0, ``|A - B|^2
-  <= 2 (2 + 2 e) <= 4``. Hence ``sqrt(6) / m``. (For HSIC itself, the square, this proves ``sqrt(6)
-  / (m - 1)``, as ``|C| <= 1 / 2``; the thesis has ``(12 m - 11) / (m - 1)^2``, not proved.)
+  |q~|^2) (2 + 2 e + 2 c) <= 4``, as ``|q|^2 <= 2``; if they have the same sign but e < 0, ``|A -
+  B|^2 <= 2 (2 + 2 e) <= 4``. Hence ``sqrt(6) / m``. (For HSIC itself, the square, this proves
+  ``sqrt(6) / (m - 1)``, as ``|C| <= 1 / 2``; the thesis has ``(12 m - 11) / (m - 1)^2``, not
+  proved.)
 
-**A distance.** `iqr_distance` returns how many rows have to be replaced, at least, until another
-one might change the score by more than was proposed; replacing one row changes it by at most 1, as
-propose-test-release demands. It is the first k at which a bound u_k on the change exceeds the
+**A distance.** `iqr_distance` returns the minimum number of rows to replace until another row might
+change the score by more than proposed. Replacing one row changes it by at most 1, as
+propose-test-release requires. It is the first k at which a bound u_k on the change exceeds the
 proposal, where u_k of a neighbor is at most u_{k+1}.
 """
 
@@ -57,25 +57,25 @@ from bayescascade.report.page import Heading, Page, Pieces
 from bayescascade.report.printed import Readable
 
 ROUNDING = 1e-7
-"""By how much a score may be off that was computed in floating point: far more than it is.
+"""A generous bound on the floating-point error of a score.
 
-Features have relative errors of 1e-9 at most, as eigenvalues below 1e-13 of the largest are left
-out, and ranks none.
+Features have relative errors of at most 1e-9, because eigenvalues below 1e-13 of the largest are
+excluded; ranks have none.
 """
 
 MOST_ERROR = 0.05
-"""Of private regressions, with which directions still are those of better ones, mostly.
+"""The error of private regressions up to which directions are mostly still right.
 
-Of 40 made pairs, 0.57 were right at an error of 0.07, 0.91 at 0.04 and 0.98 at 0.03.
+Of 40 simulated pairs, 0.57 were right at an error of 0.07, 0.91 at 0.04 and 0.98 at 0.03.
 """
 
 _MOST_ROWS = 10**12
 _RANGES = {"n_rows": (LEAST_ROWS, _MOST_ROWS), "margin": (1e-9, 1e3), "epsilon": (1e-8, 1e6)}
-_PLACES = 1 << 50  # between the ends of a range
+_PLACES = 1 << 50  # number of steps in a range
 
 
 def by_test_row(score: str, m: int) -> float:
-    """Return by how much a row of m >= 3 changes "spearman", "kendall" or "hsic" at most."""
+    """Return the maximum change of "spearman", "kendall" or "hsic" by one of m >= 3 rows."""
     if score == "kendall":
         return 4 / m
     if score == "spearman":
@@ -84,16 +84,16 @@ def by_test_row(score: str, m: int) -> float:
 
 
 def iqr_distance(samples: Sequence[Floats], proposed: float) -> int:
-    """Return how many rows to replace until another may change a log IQR by more than proposed.
+    """Return the number of rows to replace until one more may change a log IQR too much.
 
     Let v be the sorted numbers and i the place of a quartile. After k rows are replaced, the
-    numbers beside the quartile may be those that are k + 1 places apart, a window around i;
-    another row moves both quartiles by a place, in the same direction, or one, so the IQR changes
-    by no more than the widest window g_k. It is not less than I_k, the least difference of numbers
-    that are k + 1 places closer: ``u_k = log(1 + g_k / I_k)``.
+    numbers next to the quartile may be those that are k + 1 places apart, a window around i;
+    another row moves one or both quartiles by a place, in the same direction, so the IQR changes by
+    at most the widest window g_k. The IQR is at least I_k, the least difference of numbers that are
+    k + 1 places closer: ``u_k = log(1 + g_k / I_k)``.
 
-    `samples` are (m,) float64 each, of which the least distance is returned; proposed > 0, nats, is
-    for each log IQR.
+    `samples` are (m,) float64 each; the result is their smallest distance; proposed > 0, nats, is
+    the maximum change of each log IQR.
     """
     return min(
         bisect_right(range(len(numbers)), proposed, key=_iqr_bound(np.sort(numbers)))
@@ -105,10 +105,10 @@ def _iqr_bound(ordered: Floats) -> Callable[[int], float]:
     low, high = interquartile(len(ordered))
 
     def bound(k: int) -> float:
-        if k + 1 > low:  # beyond the least number, where anything may be
+        if k + 1 > low:  # beyond the smallest number: no bound
             return math.inf
         places = np.arange(k + 2)
-        starts = np.array([[low], [high]]) - places  # of windows
+        starts = np.array([[low], [high]]) - places  # starts of windows
         gap = float((ordered[starts + k + 1] - ordered[starts]).max())
         least = float((ordered[high - (k + 1) + places] - ordered[low + places]).min())
         return math.log1p(gap / least) if least > 0 else math.inf
@@ -120,7 +120,7 @@ def _iqr_bound(ordered: Floats) -> Callable[[int], float]:
 class Protection:
     """Public settings of a private direction; the fields are those of `PrivateAdditiveNoiseModel`.
 
-    Raises ParameterError if one does not go with the others.
+    Raises ParameterError if they contradict each other.
     """
 
     score: str
@@ -143,7 +143,7 @@ class Protection:
 
     @property
     def is_tested(self) -> bool:
-        """Whether no bound holds for all rows, so that the rows at hand are tested privately."""
+        """Whether there is no bound for all rows, so that the given rows are tested privately."""
         return self.score == "iqr" and self.protects_test
 
     @property
@@ -158,7 +158,7 @@ class Protection:
 
     @property
     def cost(self) -> Cost:
-        """What a release costs."""
+        """The privacy cost of a release."""
         if self.publish == "direction":
             return Cost(self.epsilon, rho=self.epsilon**2 / 8)
         return Cost(self.epsilon, self.delta if self.is_tested else 0.0)
@@ -169,32 +169,32 @@ class Protection:
         return GaussianFeatures(self.bandwidth, -1, 1), GaussianFeatures(self.bandwidth, -2, 2)
 
     def n_test(self, n_rows: int) -> int:
-        """Return how many of the rows test; the others are learned from."""
+        """Return the number of test rows; the others are training rows."""
         return min(max(round(n_rows * self.test_share), 3), n_rows - 3)
 
     def sensitivity(self, n_rows: int) -> float:
-        """Return by how much a row may change each score: proved, or proposed and to be tested."""
+        """Return the bound on the change of each score by a row: proved, or proposed for a test."""
         m = self.n_test(n_rows)
         if self.is_tested:
             return self._proposed_for(m) if self.proposed is None else self.proposed
         return by_test_row(self.score, m) if self.protects_test else 0.0
 
     def scale(self, n_rows: int) -> float:
-        """Return the scale of the Laplace noise on each of both scores."""
+        """Return the scale of the Laplace noise on each score."""
         epsilon = self.epsilon * (1 - TEST_SHARE) if self.is_tested else self.epsilon
         sensitivity = self.sensitivity(n_rows)
         return 2 * (sensitivity + 2 * ROUNDING) / epsilon if sensitivity else 0.0
 
     def regression_error(self, n_rows: int) -> float:
-        """Return how far off private regressions are, by noise; 0 if they have none."""
+        """Return the error of private regressions by noise; 0 without noise."""
         if not self.protects_training:
             return 0.0
         return regression_error(n_rows - self.n_test(n_rows), self.epsilon)
 
     def can_pass(self, n_rows: int) -> bool:
-        """Return whether any rows pass the test of stability more often than not, if there is one.
+        """Return whether some rows can pass the stability test, if any, with probability over 1/2.
 
-        It depends on no row.
+        It does not depend on the rows.
         """
         return not self.is_tested or interquartile(self.n_test(n_rows))[0] >= self._threshold
 
@@ -203,17 +203,17 @@ class Protection:
         return stability_threshold(self.epsilon * TEST_SHARE, self.delta)
 
     def _proposed_for(self, m: int) -> float:
-        """Return a proposal with which rows like normal ones almost surely pass the test.
+        """Return a proposal with which approximately normal rows almost surely pass the test.
 
-        Distances must reach the threshold T; 2 T + 6 leaves room for the noise. Within that many
-        places of its quartiles the log of a normal IQR changes by 2.33 / m a place.
+        Distances must reach the threshold T; 2 T + 6 leaves room for the noise. Within that number
+        of places of its quartiles, the log of a normal IQR changes by 2.33 / m per place.
         """
         places = 2 * self._threshold + 6
         return 2 * places * (4 / m)
 
 
 def agreement(margin: float, scale: float) -> float:
-    """Return the probability that Laplace noise leaves the order of two scores as it is.
+    """Return the probability that Laplace noise does not change the order of two scores.
 
     margin >= 0 is their difference; scale > 0 is that of the noise on each (Kusner, theorem 4).
     """
@@ -222,19 +222,19 @@ def agreement(margin: float, scale: float) -> float:
 
 
 def credibility(margin: float, scale: float, largest: float) -> float:
-    """Return the probability of an order, given a margin that was released with noise.
+    """Return the probability of an order of the scores, given a noisy margin.
 
-    All margins without noise, from minus to plus `largest` (infinite if nothing is known), are
-    taken to be equally probable before: the noise is then in ``[margin - largest, margin +
-    largest]``, and what is returned is the part below the margin, >= 0, of the noisy scores. scale
-    > 0 is that of the noise on each.
+    The prior of the margin without noise is uniform from minus to plus `largest` (infinite if
+    unknown). Then the noise is in ``[margin - largest, margin + largest]``, and the result is the
+    probability of the part below the margin, >= 0, of the noisy scores. scale > 0 is that of the
+    noise on each.
     """
     if not math.isfinite(largest):
         return agreement(margin, scale)
-    nearest = max(margin - largest, 0.0)  # e to that is taken out, which may be nothing in floats
+    nearest = max(margin - largest, 0.0)  # its exponential, which may underflow, is factored out
 
     def beyond(noise: float) -> float:
-        """Return the probability that the difference of two noises is more than this."""
+        """Return the probability that the difference of two noises is larger."""
         ratio = abs(noise) / scale
         tail = (ratio + 2) / 4 * math.exp((nearest - abs(noise)) / scale)
         return tail if noise >= 0 else 1 - tail
@@ -250,9 +250,9 @@ class PrivacyPlan(Readable):
     n_rows: int
     margin: float  # > 0, difference of the scores without noise
     epsilon: float
-    probability: float  # that the published direction is the one without noise
+    probability: float  # that noise does not change the direction
     protection: Protection
-    asked: str  # which of the four was found
+    asked: str  # which of the four was computed
 
     def to_dict(self) -> dict[str, Any]:
         """Return the four quantities."""
@@ -278,17 +278,18 @@ class PrivacyPlan(Readable):
 def planned(
     protection: Callable[[float], Protection], asked: str, known: Mapping[str, float]
 ) -> PrivacyPlan:
-    """Return the plan whose missing number, `asked`, is found from the `known` ones.
+    """Return the plan, with the missing number `asked` computed from the `known` ones.
 
-    These are fields of `PrivacyPlan`; ParameterError if one is out of its range, or none would do.
+    These are fields of `PrivacyPlan`; ParameterError if one is out of its range, or there is no
+    solution.
     """
 
     def reached(number: float) -> float:
-        """Return the probability if the missing number is this one."""
+        """Return the probability for a value of the missing number."""
         numbers = {**known, asked: number}
         settings, n_rows = protection(numbers["epsilon"]), int(numbers["n_rows"])
         if not settings.can_pass(n_rows) or settings.regression_error(n_rows) > MOST_ERROR:
-            return 0.5  # as good as a guess: no answer, or one that noise in regressions gave
+            return 0.5  # a guess: no answer, or one by the noise in regressions
         noise, margin = settings.scale(n_rows), numbers["margin"]
         if not noise:
             return 1.0
@@ -313,7 +314,7 @@ def planned(
 
 
 def _least(asked: str, reached: Callable[[float], float], wanted: float) -> float:
-    """Return the least number with which a probability is reached that rises with it."""
+    """Return the smallest number that reaches a probability, which increases with it."""
     low, high = _RANGES[asked]
 
     def number(place: int) -> float:

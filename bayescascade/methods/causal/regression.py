@@ -1,31 +1,32 @@
 r"""Regressions of one number on another: by kernel ridge, and from a private histogram.
 
 **Kernel ridge** is (4.6) of Kusner (2016), ``w = argmin lambda / 2 |w|^2 + 1/n sum (w . phi(x_i) -
-y_i)^2``, phi the `GaussianFeatures`, which is solved in their few dimensions. There is no
-intercept, so predictions far from all rows are 0.
+y_i)^2``, phi the `GaussianFeatures`; it is solved in their few dimensions. There is no intercept,
+so predictions far from all rows are 0.
 
-**A private histogram**: the rows are counted in cells of a grid over [-1, 1]^2, and the counts get
-Laplace noise. Replacing a row lowers a count by one and raises another, 2 in all, so its scale is 2
-/ epsilon. Both regressions are computed from those counts, and whatever is computed from what is
-private is private: no bound on a regression is needed. (The thesis bounds how much a row moves
-kernel ridge regression; that is much for any regression which follows a curve.)
+**A private histogram**: the rows are counted in cells of a grid over [-1, 1]^2, and Laplace noise
+is added to the counts. Replacing a row lowers one count by one and raises another, a total of 2, so
+the scale is 2 / epsilon. Both regressions are computed from the noisy counts, and anything computed
+from private results is private: no bound on a regression is needed. (The thesis bounds the effect
+of a row on kernel ridge regression, which is large for any regression that follows a curve.)
 
-With N the noisy count of a column of the grid and S the noisy sum of y in it, each cell at its
-middle, the mean S / N has about the variance ``(s^2 N + K v / 3) / N^2``: K cells of noise of
-variance v at heights whose square is 1/3 in the mean, and s^2 of the rows, taken as 1/25. A
-Gaussian process with these variances smooths the means; columns that noise may have filled are
-left out. Finer grids have more noise in a column, coarser ones less of the curve; the number of
-cells is public, ``(n epsilon)^(1/3)`` a side.
+With N the noisy count of a column of the grid and S the noisy sum of y in it, with y at the middle
+of each cell, the variance of the mean S / N is about ``(s^2 N + K v / 3) / N^2``: K cells with
+noise of variance v at heights with mean square 1/3, and the variance s^2 of the rows, assumed to be
+1/25. A Gaussian process with these variances smooths the means; columns that may contain only noise
+are excluded. Finer grids have more noise in a column, coarser ones less detail of the curve; the
+number of cells is public, ``(n epsilon)^(1/3)`` per side.
 
 **Features of Gaussian kernels**: ``exp(-(u - v)^2 / (2 b^2)) = phi(u) . phi(v)``, bandwidth b. They
-are those of landmarks, a grid that is declared and not learned: phi(u) is the orthogonal projection
-of the kernel's feature of u onto what those of the landmarks span. On a line few of them are
-enough, since the eigenvalues of a Gaussian kernel fall faster than exponentially: with five
-landmarks to two bandwidths the kernel is met to 1e-9 between the ends of the grid.
+are defined by landmarks, a grid that is declared and not learned: phi(u) is the orthogonal
+projection of the kernel's feature of u onto the span of the landmarks' features. On a line few
+landmarks are enough, because the eigenvalues of a Gaussian kernel decrease faster than
+exponentially: with five landmarks per two bandwidths, the error of the kernel is below 1e-9 between
+the ends of the grid.
 
-**Why private scores may use them.** A projection shortens: ``|phi(u)| <= 1``, and whatever was
-proved of the norms of differences of features holds of their projections, too, far outside of the
-grid as well. The landmarks do not depend on the rows.
+**Why private scores may use them.** A projection shortens: ``|phi(u)| <= 1``, and all proved bounds
+on norms of differences of features also hold for their projections, even far outside the grid. The
+landmarks do not depend on the rows.
 """
 
 import math
@@ -43,21 +44,21 @@ from bayescascade.privacy.mechanisms import laplace
 from bayescascade.privacy.noise import NoiseSource
 
 _PER_BANDWIDTH = 2.5
-_OVERHANG = 3  # bandwidths beyond the ends, where the grid would be short of neighbors
-_LEAST_EIGENVALUE = 1e-13  # of the largest; what is smaller is rounding
+_OVERHANG = 3  # bandwidths beyond the ends, so that numbers there have landmarks on both sides
+_LEAST_EIGENVALUE = 1e-13  # of the largest; smaller ones are rounding
 _MOST_LANDMARKS = 2000
 
 Predict = Callable[[Floats], Floats]
-"""From (n,) numbers to what is expected of the other variable."""
+"""Maps (n,) numbers to predictions of the other variable."""
 
 KERNEL_RIDGE = "kernel_ridge"
 _BANDWIDTHS = (0.1, 0.2, 0.4, 0.8, 1.6)  # in standard deviations
 _REGULARIZATIONS = tuple(10.0**power for power in range(-7, 1))
-# of the histogram
+# settings of the histogram
 _FEWEST_CELLS, _MOST_CELLS = 8, 64
-_WIDTH = 0.2  # of the Gaussian process's kernel
+_WIDTH = 0.2  # bandwidth of the Gaussian process
 _SPREAD, _ROW_VARIANCE = 0.25, 0.04  # variances of curves and of rows around them
-_DEVIATIONS = 3.0  # of its noise that a column's count is to be above
+_DEVIATIONS = 3.0  # standard deviations of noise; columns below are excluded
 
 
 class GaussianFeatures:
@@ -72,7 +73,7 @@ class GaussianFeatures:
         kernel = gaussian_kernel(self._landmarks, self._landmarks, bandwidth)
         values, vectors = np.linalg.eigh(kernel)
         kept = values > _LEAST_EIGENVALUE * values[-1]
-        self._weights = vectors[:, kept] / np.sqrt(values[kept])  # from kernels with landmarks
+        self._weights = vectors[:, kept] / np.sqrt(values[kept])  # maps kernels to features
 
     def __call__(self, numbers: Floats) -> Floats:
         """Return the features of (n,) numbers, (n, n_features)."""
@@ -82,9 +83,9 @@ class GaussianFeatures:
 
     @classmethod
     def around(cls, numbers: Floats, bandwidth: float) -> "GaussianFeatures":
-        """Return features of an interval that holds all numbers but those very far out.
+        """Return features on an interval with all numbers except extreme outliers.
 
-        Those are more than 200 bandwidths from the median: such a number is as if alone.
+        These are more than 200 bandwidths from the median, far from all other numbers.
         """
         middle, most = float(np.median(numbers)), 200 * bandwidth
         low, high = float(numbers.min()), float(numbers.max())
@@ -111,7 +112,7 @@ def check_regression(regression: Any) -> None:
 
 
 def regression_words(regression: Any) -> str:
-    """Return what a regression is called."""
+    """Return the name of a regression."""
     is_own = _is_own(regression)
     return "kernel ridge regression" if is_own else type(regression).__name__
 
@@ -119,8 +120,8 @@ def regression_words(regression: Any) -> str:
 def left_out_residuals(x: Floats, y: Floats) -> Floats:
     """Return each row's residual from kernel ridge regression on the other rows, (n,) float64.
 
-    The bandwidth and the lambda are those that predict the left-out rows best, so a row has a part
-    in these two numbers, but in nothing else.
+    Bandwidth and lambda have the smallest leave-one-out error, so a row has an influence on these
+    two numbers, but on nothing else.
     """
     if np.ptp(x) > 0.0:
         return _chosen(x, y)[2]
@@ -129,10 +130,10 @@ def left_out_residuals(x: Floats, y: Floats) -> Floats:
 
 
 def regressed(regression: Any, x: Floats, y: Floats) -> Predict:
-    """Learn y from x, (n,) numbers each.
+    """Return the regression of y on x, (n,) numbers each.
 
-    "kernel_ridge" takes the bandwidth and the lambda that predict the left-out rows best, each left
-    out in turn (in closed form), and sets off the mean of y, which (4.6) would shrink.
+    "kernel_ridge" chooses bandwidth and lambda by leave-one-out errors (in closed form), and
+    subtracts the mean of y first, which (4.6) would shrink.
     """
     if not _is_own(regression):
         learned = clone(regression).fit(x[:, np.newaxis], y)
@@ -145,7 +146,7 @@ def regressed(regression: Any, x: Floats, y: Floats) -> Predict:
 
 
 def _chosen(x: Floats, y: Floats) -> tuple[GaussianFeatures, Floats, Floats]:
-    """Return the best features, their weights, and the residuals of rows left out."""
+    """Return the best features, their weights, and the leave-one-out residuals."""
     spread, centered = float(x.std()), y - y.mean()
     tried = []
     for ratio in _BANDWIDTHS:
@@ -155,7 +156,7 @@ def _chosen(x: Floats, y: Floats) -> tuple[GaussianFeatures, Floats, Floats]:
 
 
 def _left_out(features: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """Return the weights of the best lambda, and residuals of rows left out: over 1 - leverage."""
+    """Return the weights of the best lambda, and leave-one-out residuals: over 1 - leverage."""
     values, vectors = np.linalg.eigh(features.T @ features)
     turned = features @ vectors
     products, squares = turned.T @ y, turned**2
@@ -171,7 +172,7 @@ def _left_out(features: Floats, y: Floats) -> tuple[Floats, Floats]:
 def kernel_ridge(
     x: Floats, y: Floats, features: GaussianFeatures, regularization: float
 ) -> Predict:
-    """Return the minimum of (4.6) for (n,) numbers x and y; lambda > 0."""
+    """Return the regression that minimizes (4.6) for (n,) numbers x and y; lambda > 0."""
     ridge = Ridge(alpha=len(x) * regularization / 2, fit_intercept=False)
     weights = ridge.fit(features(x), y).coef_
     return lambda rows: features(rows) @ weights
@@ -194,9 +195,9 @@ def histogram_regressions(
 
 
 def regression_error(n: int, epsilon: float) -> float:
-    """Return how far off a column's mean is, by noise, in half widths of the bounds.
+    """Return the error of a column's mean by noise, in half widths of the bounds.
 
-    It is the standard deviation before smoothing if n rows are spread evenly; no row is needed.
+    It is the standard deviation before smoothing if n rows are spread evenly; it needs no rows.
     """
     n_cells = _cells(n, epsilon)
     return float((n_cells * 2 * (2 / epsilon) ** 2 / 3) ** 0.5 / (n / n_cells))

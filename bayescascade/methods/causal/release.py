@@ -1,4 +1,4 @@
-"""What is published of a private direction, and the guarantee in words; nothing else is kept."""
+"""The published result of a private direction, and the guarantee in words; nothing else is kept."""
 
 import math
 from collections.abc import Mapping
@@ -46,7 +46,7 @@ _WHOSE = {
     "train": ("one of the {n_training:,} training rows", "Test rows are"),
     "both": ("any one row", ""),
 }
-"""Whose rows are protected, and whose are not."""
+"""The protected and the other rows in words."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class DirectionRelease(Readable):
 
     @property
     def guarantee(self) -> str:
-        """Who is protected, against whom, and how much, as a sentence."""
+        """The guarantee in words: who is protected, against whom, and how much."""
         if not self.is_private:
             return "Simulated, not private: anyone who knows the seed can remove the noise."
         whose, others = _WHOSE[self.protects]
@@ -147,7 +147,7 @@ class DirectionRelease(Readable):
                 f"without noise the answer would be the same (probability {self.probability:.3f})"
             )
         blocks: list[Block] = [heading, Pieces(found)]
-        share = 50 * self.regression_error  # of half a width
+        share = 50 * self.regression_error  # in percent of the width
         error = f"noise moves the regressions by about {share:.2g} % of the width of the bounds"
         if self.regression_error > MOST_ERROR:
             blocks.append(
@@ -163,7 +163,7 @@ class DirectionRelease(Readable):
         return (*blocks, guarantee)
 
     def _scores_page(self, errors: list[str]) -> Page:
-        """Return a table of the scores, and what to know of them."""
+        """Return a table of the scores, and notes about them."""
         assert self.scores is not None
         shown = [arrow(one, self.names) for one in DIRECTIONS]
         texts = [f"{self.scores[direction]:.4g}" for direction in DIRECTIONS]
@@ -207,12 +207,12 @@ class DirectionRelease(Readable):
 
 
 def direction_of(scores: Mapping[str, float]) -> str | None:
-    """Return the direction of the lower score, the first of equals; None if one is infinite."""
+    """Return the direction of the lower score, the first one in a tie; None if one is infinite."""
     if not all(map(math.isfinite, scores.values())):
         return None
     return min(DIRECTIONS, key=lambda direction: scores[direction])
 
 
 def _read_score(name: str, score: Any) -> float:
-    """Return a saved score; None is -inf, which a log IQR may be."""
+    """Return a saved score; None is -inf, which is valid for a log IQR."""
     return -math.inf if score is None and name == "iqr" else check_real("scores", score)

@@ -1,18 +1,18 @@
-r"""How much a cause and the residuals of its effect depend on each other, and how widely both vary.
+r"""Scores for the dependence between a cause and residuals, and for the spread of both.
 
 Kusner (2016), section 4.1.5; a, b : (m,) numbers, "lower" is "more independent":
 
 * ``spearman`` |rho|, ``rho = 12 sum_i c_i d_i / (m (m^2 - 1))``, where c, d are the ranks of a and
-  b from their mean. Without ties that is the thesis's ``1 - 6 sum (difference of ranks)^2 / ...``.
+  b minus their mean. Without ties this is the thesis's ``1 - 6 sum (difference of ranks)^2 / ...``.
 * ``kendall`` ``|C - D| / (m (m - 1) / 2)``, concordant and discordant pairs.
 * ``hsic`` ``sqrt(trace(KHLH)) / (m - 1)``, the square root of (4.4), for Gaussian kernels K of a
-  and L of b: the norm of their cross-covariance in feature space. The root puts directions in the
-  same order, and changes less when a row does: see `protection`.
+  and L of b: the norm of their cross-covariance in feature space. The root gives the same order of
+  directions, and changes less with a row: see `protection`.
 * ``iqr`` ``log IQR(a) + log IQR(b)`` (4.2), and ``variance`` ``log V(a) + log V(b)``.
 
-**Ties** (erratum 8 of the thesis's scores): equal numbers share the mean of their ranks, and pairs
-that are equal in a or b count neither way. So what a pair of rows adds depends on these two alone,
-no row changes the order of others, and rows whose a is all one have score 0.
+**Ties** (erratum 8 of the thesis's scores): equal numbers have the mean of their ranks, and pairs
+that are equal in a or b do not count. So the contribution of a pair of rows depends only on these
+two, no row changes the order of others, and the score is 0 if all numbers of a are equal.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,20 +28,21 @@ Kernels = tuple[GaussianFeatures, GaussianFeatures]
 
 
 class Score(NamedTuple):
-    """What is known of a score."""
+    """The properties of a score."""
 
-    told: str  # what it measures, in words
-    # About how large the score of m independent rows is: of rank scores and HSIC their mean, of
-    # spreads the standard deviation of both logarithms together, for normal rows.
+    told: str  # its name in words
+    # The approximate score of m independent rows: the mean of rank scores and HSIC; for spreads the
+    # standard deviation of the sum of both logarithms, for normal rows.
     independent: Callable[[int], float]
-    # The score is between 0 and this; for "hsic" with three rows or more (with many it is at most
-    # 1/2). Infinite for the sums of log spreads, which have no bounds.
+    # Upper bound of the score, which is >= 0; for "hsic" with three rows or more (1/2 with many
+    # rows). Infinite for the sums of log spreads, which have no bounds.
     largest: float
-    # Times `independent`: below this the scores of both directions differ in 99 of 100 pairs that
-    # have no direction, normal ones on a straight line (100 to 2,000 rows, correlations 0 to 0.9).
+    # In units of `independent`: the scores of both directions differ by less in 99 of 100 pairs
+    # without a direction, normal ones on a straight line (100 to 2,000 rows, correlations 0 to
+    # 0.9).
     undirected: float
-    # Directions found by it of the `N_MEASURED` Tuebingen cause-effect pairs whose cause is known
-    # and that have few ties (`tests/benchmarks/causal.py`).
+    # Number of right directions among the `N_MEASURED` Tuebingen cause-effect pairs with a known
+    # cause and few ties (`tests/benchmarks/causal.py`).
     n_right: int
 
 
@@ -68,7 +69,7 @@ def score_of(name: str, a: Floats, b: Floats, kernels: Kernels | None = None) ->
 
 
 def centered_ranks(numbers: Floats) -> Floats:
-    """Return ranks from their mean, those of equal numbers the mean of theirs, (m,)."""
+    """Return ranks minus their mean, (m,); equal numbers have the mean of their ranks."""
     ranks: Floats = rankdata(numbers) - (len(numbers) + 1) / 2
     return ranks
 
@@ -101,7 +102,7 @@ def hsic_root(a: Floats, b: Floats, kernel: GaussianFeatures, other: GaussianFea
 
 
 def interquartile(m: int) -> tuple[int, int]:
-    """Return the places of the quartiles in m sorted numbers, those that the IQR is between."""
+    """Return the indices of both quartiles of the IQR in m sorted numbers."""
     return (m - 1) // 4, m - 1 - (m - 1) // 4
 
 
