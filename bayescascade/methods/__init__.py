@@ -1,1 +1,1 @@
-"""One folder for each family of methods, with the same rooms in each."""
+"""One folder for each family of methods, all with a similar structure."""

@@ -1,4 +1,4 @@
-"""Densities beside each other on rows that they have not seen, by their names."""
+"""Comparison of densities, given by name, on held-out rows."""
 
 import secrets
 from collections.abc import Callable, Iterable, Mapping
@@ -94,7 +94,7 @@ def compare(
 
 
 def _contenders(models: Models | None) -> Mapping[str, Contender]:
-    """Return what is compared, by name."""
+    """Return the densities to compare, by name."""
     if models is None:
         models = [name for name, listed in DENSITIES.items() if listed.is_quick]
     if not isinstance(models, Mapping):

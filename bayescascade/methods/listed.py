@@ -1,4 +1,4 @@
-"""The estimators that commands choose among by name; a new one enters by being listed here."""
+"""The estimators that commands offer by name; a new one must be listed here."""
 
 from bayescascade.methods.adaptive.parameters import ADAPT_GBRT, ADAPT_LIN, ADAPT_LSTSQ, MISER
 from bayescascade.methods.boxes.parameters import BOXES
@@ -13,16 +13,16 @@ from bayescascade.methods.prunings.parameters import PRUNED
 from bayescascade.methods.rules.parameters import RULES
 
 DENSITIES = {each.name: each for each in (AUTO, LEAF, BRANCH, RULES, MIXTURE, HISTOGRAM, DET)}
-"""What `fit` and `compare` learn."""
+"""The densities of the commands `fit` and `compare`."""
 
 _TREES = (GROWN, PRUNED, SELECTED, SINGLE, MISER)
 _LEARNERS = (*_TREES, ASTC, CSTC, L1, FMCC, ADAPT_GBRT, ADAPT_LIN, ADAPT_LSTSQ)
 BUDGET_LEARNERS = {each.name: each for each in _LEARNERS}
-"""What `budget` learns."""
+"""The classifiers of the command `budget`."""
 
 _QUICK = ("l1", "astc", "miser", "adapt-lin", "fmcc", "prune", "adapt-gbrt", "cstc")
 IN_TURN = (*_QUICK, "forest", "adapt-lstsq", "select", "tree")
-"""Those that are tried where nobody says which, the quick and strong ones first."""
+"""The classifiers that are tried by default, the fast and strong ones first."""
 
 COMMANDS = (BOXES,)
-"""Commands of their own, made by what is declared of them."""
+"""Other commands, made from their declarations."""
