@@ -37,7 +37,7 @@ from bayescascade.base.arrays import Flags, Floats
 from bayescascade.base.errors import DataError
 from bayescascade.base.validation import check_integer, check_probability, check_real
 
-_SCALE = 2.0 / np.log1p(np.e)  # factor of the logistic loss
+_SCALE = 2.0 / np.log1p(e)  # factor of the logistic loss
 _LARGEST = 30.0  # beyond this argument the exponential is replaced by its tangent
 
 
