@@ -29,11 +29,7 @@ RELEASE = tuple(map(int, version("scikit-learn").split(".")[:2]))
 OF_WEIGHTS = [name for name in dir(estimator_checks) if name.startswith("check_sample_weights_")]
 CHAIN = {"n_chains": 1, "n_jobs": 1, "random_state": 0}
 ESTIMATORS = [
-    AdaptiveClassifier(n_trees=3, n_boosted=3, tradeoff=0.01, full_share=0.3, random_state=0),
     BudgetedForestClassifier(max_trees=3, n_jobs=1, random_state=0),
-    BudgetPruneClassifier(RandomForestClassifier(3), random_state=0),
-    BudgetTreeClassifier(n_steps=50, **CHAIN),
-    GatedSensorsClassifier(n_steps=5, tradeoff=0.1, random_state=0),
     GatedSensorsRegressor(n_steps=5, tradeoff=0.1, random_state=0),
     NeighborCompressionClassifier(max_iter=2, prior_scale=1.0, n_jobs=1),
     RadoBoostClassifier(random_state=0),
@@ -43,6 +39,13 @@ OF_RARE_CLASSES = [
     BoxClassifier(search="exact", likelihood="gibbs", n_boxes=1, side_cost=0.5),
     BoxClassifier(likelihood="beta", n_steps=200, **CHAIN),
     FastBoxes(n_clusters=1, expansion=1.0, random_state=0),
+]
+# which read, check and answer by the bases of those above
+OTHER_CLASSES = [
+    AdaptiveClassifier(n_trees=3, n_boosted=3, tradeoff=0.01, full_share=0.3, random_state=0),
+    BudgetPruneClassifier(RandomForestClassifier(3), random_state=0),
+    BudgetTreeClassifier(n_steps=50, **CHAIN),
+    GatedSensorsClassifier(n_steps=5, tradeoff=0.1, random_state=0),
 ]
 OTHER_WAYS = [
     AutoBudgetClassifier(methods=("prune",), n_trees=2, time_limit=None, random_state=0),
@@ -87,9 +90,9 @@ def test_conventions_of_rare_classes(estimator, check):
 
 
 @pytest.mark.slow
-@parametrize_with_checks(OTHER_WAYS, expected_failed_checks=_own_faults)
-def test_conventions_of_other_ways(estimator, check):
-    """Of other learners and averages, whose `fit` and answers are those of a class above."""
+@parametrize_with_checks([*OTHER_CLASSES, *OTHER_WAYS], expected_failed_checks=_own_faults)
+def test_conventions_of_others(estimator, check):
+    """Of classes on the bases of those above, and of other learners and averages."""
     check(estimator)
 
 
