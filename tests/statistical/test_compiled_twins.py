@@ -122,9 +122,9 @@ def test_kernels_equal_their_python_source(name, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["rules", "budgets"])
+@each
 def test_kernels_stay_within_their_arrays(name, tmp_path):
-    """Of whole numbers as compiled, too; to compile the cascades' with checks takes 30 s."""
+    """Integers wrap around in compiled code only, so that its indices are checked as well."""
     checked = printed_lines(
         STEPS.format(name=name),
         tmp_path,
