@@ -10,7 +10,7 @@ from bayescascade.data.schema import Schema
 from bayescascade.report.numbers import cells_text, count_texts, significant_text
 from bayescascade.report.page import Page, Pieces, count_of
 
-_MOST_ORDERED = 12  # up to so many levels of an ordinal column, all are listed
+_MOST_ORDERED = 12  # an ordinal column with at most this number of levels lists them all
 _LETTERS = 36  # characters of listed levels of a nominal column, if there are more
 _LEAST_SHARE = 0.005  # shares printed as 0.00 are left out
 _MOST_SHARES = 10

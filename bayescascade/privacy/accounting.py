@@ -31,9 +31,9 @@ _MOST_WRITTEN = 30.0  # epsilon
 class Cost:
     """The privacy loss of a release, which is (epsilon, delta)-private and rho-concentrated.
 
-    The latter means that for every order a > 1 the Renyi divergence between its distributions on
-    neighbors is at most rho a. If rho is None, it is epsilon**2 / 2 if delta is 0 (Bun and Steinke,
-    Proposition 1.4), and unknown otherwise.
+    Rho-concentrated means that for every order a > 1 the Renyi divergence between its distributions
+    on neighbors is at most rho a. If rho is None, it is epsilon**2 / 2 if delta is 0 (Bun and
+    Steinke, Proposition 1.4), and unknown otherwise.
     """
 
     epsilon: float  # >= 0

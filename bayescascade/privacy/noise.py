@@ -35,7 +35,7 @@ class NoiseSource(Protocol):
 
 
 def noise_source(name: str, seed: int | np.random.Generator | None = None) -> NoiseSource:
-    """Return the source of noise "opendp" or "simulated"; the latter is not private.
+    """Return the source of noise "opendp" or "simulated"; "simulated" is not private.
 
     OpenDP's noise has no seed by design, so `seed` is for simulated noise only. Raises
     ParameterError if there is no such source, or OpenDP is not installed.

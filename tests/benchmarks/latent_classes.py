@@ -15,7 +15,7 @@ _RESTARTS, _ITERATIONS, _SMOOTHING = 2, 200, 0.5
 
 
 class LatentClasses:
-    """A mixture of so many classes, found by EM from random beginnings; the best of them."""
+    """A mixture with a given number of classes, the best that EM finds from random starts."""
 
     def __init__(self, table, n_classes, rng):
         self._sizes = table.schema.n_levels

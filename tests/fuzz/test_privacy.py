@@ -59,7 +59,7 @@ def test_classes_of_the_rows_are_found(monkeypatch):
 
 
 def times(factor):
-    """Return what makes a function that returns so many times as much."""
+    """Return a decorator that multiplies a function's result."""
     return lambda real: lambda *given: factor * real(*given)
 
 

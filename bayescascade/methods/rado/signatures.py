@@ -31,7 +31,7 @@ _MOST_WORDS = 1 << 20
 def draw_by(rng: np.random.Generator | None) -> Draw:
     """Return a source of random bytes: a generator or, for None, the operating system.
 
-    Secret bytes must come from the latter, which nobody can repeat.
+    Secret bytes must come from the operating system, because nobody can repeat these.
     """
     return os.urandom if rng is None else rng.bytes
 

@@ -65,7 +65,7 @@ FORTY = {"expected_leaves": 40.0}
     ids=["leaf", "branch", "inclusion", "levels"],
 )
 def test_too_large_is_refused_at_once(kind, n_levels, given, monkeypatch):
-    """A hundred columns must not fill the memory before it is told what is to blame."""
+    """A hundred columns must not fill the memory before the error names the cause."""
     monkeypatch.setattr("bayescascade.methods.cascades.exact.posterior.ExactPosterior", None)
     posterior = kind(random_table(n_levels), **given)
     with pytest.raises(TooLargeError, match="what would fit: ") as refused:
