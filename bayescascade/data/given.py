@@ -117,11 +117,14 @@ class GivenRows:
         """See `missing_codes_of`."""
         return missing_codes_of(self.cells)
 
-    def numbers(self) -> NDArray[Any] | None:
-        """Return an array of numbers, which is faster than a frame; None if it is no such array."""
+    def numbers(self, least_rows: int = 0) -> NDArray[Any] | None:
+        """Return an array of numbers, which is faster than a frame; None if it is no such array.
+
+        DataError if it has fewer than `least_rows`.
+        """
         if self.is_named:
             return None
-        array = self._array()
+        array = self._array(least_rows)
         return array if array.dtype.kind in "biuf" else None
 
     def named(self, names: Sequence[str] | None) -> pd.DataFrame:
@@ -137,13 +140,13 @@ class GivenRows:
         `owner`. ValueError, in scikit-learn's words, if an array is not a table of as many columns.
         """
         if not self.is_named:
-            array = self._array()
+            array = self._array(int(names is None))  # fit needs rows
             if names is not None:
                 check_width(array.shape[1], len(names), owner)
             return frame_from_array(array, names)
         columns = [str(name) for name in self.cells.columns]
         check_distinct_names(columns)
-        if not len(self.cells) or not columns:
+        if not columns or (names is None and not len(self.cells)):  # fit needs rows
             shape = self.cells.shape
             raise DataError(f"X must have at least one row and column, got shape {shape}")
         return self.named(None).set_axis(columns, axis=1)
@@ -153,14 +156,16 @@ class GivenRows:
         frame = self.frame()
         return frame if self.is_named else frame.to_numpy()
 
-    def _array(self) -> NDArray[Any]:
+    def _array(self, least_rows: int) -> NDArray[Any]:
         from sklearn.utils import (
             check_array,  # a Table does not need names of rows
         )
 
         if isinstance(self.cells, np.ndarray):
             check_no_records(self.cells)
-        array: NDArray[Any] = check_array(self.cells, dtype=None, ensure_all_finite=False)
+        array: NDArray[Any] = check_array(
+            self.cells, dtype=None, ensure_all_finite=False, ensure_min_samples=least_rows
+        )
         return array
 
 

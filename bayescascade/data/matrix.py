@@ -63,7 +63,7 @@ class MatrixEncoder:
         Columns have names if all names are text, as in scikit-learn; categories are levels even if
         no cell has them.
         """
-        array = rows.numbers()
+        array = rows.numbers(least_rows=1)
         if array is not None:
             n_columns = array.shape[1]
             found = cls(tuple(range(n_columns)), (None,) * n_columns, policy)

@@ -119,6 +119,27 @@ def test_columns_are_matched_by_name(name):
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
+def test_no_rows_have_no_answers(name):
+    """A nightly batch may be empty: its results are, too, with the types and columns of others."""
+    model, asked = fitted(name), rows()
+    given = ("crew",) if isinstance(model, Density) else ()
+    for method, others in [
+        ("predict", given), ("predict_proba", given), ("score_samples", ()), ("explain_rows", ()),
+        ("impute", ()), ("acquisition_cost", ()), ("transform", ()),
+    ]:  # fmt: skip
+        if not hasattr(model, method):
+            continue
+        none, some = (getattr(model, method)(asked[:n], *others) for n in (0, 2))
+        assert none.shape == (0, *some.shape[1:]), method
+        if isinstance(some, pd.DataFrame):
+            assert list(none.columns) == list(some.columns)
+        else:
+            assert none.dtype.kind == some.dtype.kind
+    with pytest.raises((DataError, ValueError), match=r"at least one row|0 sample"):
+        clone(model).fit(asked[:0], *ESTIMATORS[name].beside(0))
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
 def test_importances_are_shares_of_what_splits_win(name):
     """Selectors of features read them; where there are no splits they are not there."""
     case, model = ESTIMATORS[name], fitted(name)
