@@ -6,13 +6,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.validation import check_is_fitted
 
-from bayescascade.base.arrays import Floats
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import DataError, ParameterError, warn_user
 from bayescascade.base.threads import n_threads_of
 from bayescascade.base.validation import check_integer, check_real
@@ -171,7 +171,7 @@ class NeighborCompressionClassifier(
     _tally: Tally = field(init=False)
     _units: Units = field(init=False)
 
-    def fit(self, X: Any, y: Any) -> Self:  # type: ignore[override] # rows have no weights
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Learn prototypes. Ctrl-C ends fit with the best prototypes so far.
 
         Parameters
@@ -182,6 +182,9 @@ class NeighborCompressionClassifier(
             values, text or categories; NaN or None is missing.
         y : (n_rows,) array, or str of files
             Labels, of at least two classes.
+        sample_weight : (n_rows,) array of float >= 0, or str of files, optional
+            Number of rows that each row counts as, 1 by default. Rows of weight zero are not used.
+            `compression` is a share of the rows, not of their weights.
 
         Raises
         ------
@@ -196,11 +199,13 @@ class NeighborCompressionClassifier(
             If more rows are misclassified than by always predicting the most common class, and in
             the cases of `explore`.
         """
-        return super().fit(X, y)
+        return super().fit(X, y, sample_weight)
 
     def _learn_from(self, training: TrainingRows, search: Search) -> None:
-        rows, labels = np.asarray(training.rows, np.float64), training.labels
-        sizes = np.bincount(labels)
+        rows, labels, weights = _weighted(training)
+        sizes = np.bincount(labels, minlength=training.n_classes)
+        if not sizes.all():
+            raise DataError("sample_weight must be > 0 for a row of each class")
         given = round(self.compression * len(rows)) if self.n_prototypes is None else None
         counts = counts_of_classes(self.n_prototypes, given, sizes, self.classes_.tolist())
         self._rule.check(int(counts.sum()))
@@ -214,6 +219,7 @@ class NeighborCompressionClassifier(
                 rng,
                 progress=self.progress,
                 labels=labels,
+                weights=weights,
                 counts=counts,
                 how=self.start,
                 rule=self._rule,
@@ -248,7 +254,7 @@ class NeighborCompressionClassifier(
         n_iterations = found.run_.extras["n_iterations"]
         self.n_iter_ = self.max_iter if self._by_minibatches else max(1, *n_iterations)
         taken = self._rule.classified(self._best, rows)
-        self._tally = Tally.of(labels, taken, len(sizes))
+        self._tally = Tally.of(labels, taken, len(sizes), weights)
         if WORSE in self._objections:
             warn_user(ConvergenceWarning(WORSE))
 
@@ -293,7 +299,7 @@ class NeighborCompressionClassifier(
         self._draws = []
         taken = self._rule.classified(self._best, rows)
         self._tally += Tally.of(labels, taken, len(self.classes_))
-        self.n_rows_ = self._tally.n_rows
+        self.n_rows_ = (self.n_rows_ or 0) + len(rows)
         return self
 
     def _checked(self) -> Search:
@@ -312,8 +318,7 @@ class NeighborCompressionClassifier(
         layout = self.posterior_.layout
         points = self._units.unscaled(layout.points(state))
         factor = layout.factor(layout.metric_of(state)) / self._units.units
-        rows = np.asarray(training.rows, np.float64)
-        return self._rule.labeled(Compressed(points, layout.labels, factor), rows, training.labels)
+        return self._rule.labeled(Compressed(points, layout.labels, factor), *_weighted(training))
 
     # -- classifying -------------------------------------------------------------------------------
 
@@ -420,7 +425,8 @@ class NeighborCompressionClassifier(
         return self._facts()[:-1]
 
     def _told(self) -> list[str]:
-        part = share_text(self.n_kept_ / self._tally.n_rows)
+        assert self.n_rows_ is not None, "older files have the tally"
+        part = share_text(self.n_kept_ / self.n_rows_)
         kept = f"{count_of(self.n_kept_, 'prototype')}, {part} of the rows"
         is_own = self._best.factor.ndim == 1 and np.ptp(self._best.factor) > 0.0
         told = [kept, f"metric {self.metric}"]
@@ -461,8 +467,17 @@ class NeighborCompressionClassifier(
         if self.prior_scale_ is not None or self._n_choosing is not None:
             check_real("prior scale", self.prior_scale_, above=0.0)
         self._tally = Tally.from_record(record, len(self.classes_))
-        self.n_rows_ = self._tally.n_rows  # older files have only this
+        if self.n_rows_ is None:  # older files have only these
+            self.n_rows_ = int(self._tally.rows.sum())
         self._units = Units.from_record(record, len(self._encoder.source))
 
     def _read_learned(self, record: Mapping[str, Any]) -> Compressed:
         return Compressed.from_record(record, len(self._encoder.source), len(self.classes_))
+
+
+def _weighted(training: TrainingRows) -> tuple[Floats, Integers, Floats | None]:
+    """Return rows of positive weight, their labels and weights; None if all weights are 1."""
+    used = training.weights > 0.0
+    rows, labels = np.asarray(training.rows, np.float64)[used], training.labels[used]
+    weights = training.weights[used]
+    return rows, labels, None if (weights == 1.0).all() else weights

@@ -139,7 +139,9 @@ class Compressed:
         """Return the prototypes and metric for rows in these units."""
         return Compressed(units.scaled(self.points), self.labels, self.factor * units.units)
 
-    def relabeled(self, rows: NDArray[Any], labels: Integers) -> "Compressed":
+    def relabeled(
+        self, rows: NDArray[Any], labels: Integers, weights: Floats | None = None
+    ) -> "Compressed":
         """Return the prototypes, each with the most common class of the rows nearest to it.
 
         The likelihood has votes of all prototypes. If rows of several classes coincide, so do
@@ -148,13 +150,14 @@ class Compressed:
         keeps its class. One prototype of each class keeps it, with the fewest errors, so every
         class can be predicted.
 
-        rows (n_rows, n_columns); labels (n_rows,) int64, the position of each one's class.
+        rows (n_rows, n_columns); labels (n_rows,) int64, the position of each one's class; weights
+        (n_rows,): as how many rows each one counts, 1 by default.
         """
         points, n_classes = self.applied(self.points), int(self.labels[-1]) + 1
         together = KDTree(points).query_ball_point(points, _APART * np.abs(points).max())
         place = np.array([min(others) for others in together])
         votes = np.zeros((place.size, n_classes))
-        np.add.at(votes, (place[self.nearest(rows)], labels), 1.0)
+        np.add.at(votes, (place[self.nearest(rows)], labels), 1.0 if weights is None else weights)
         votes = votes[place]
         most, own = votes.max(axis=1), self.labels[place]
         kept = np.where(most > 0, own, self.labels)
@@ -241,9 +244,15 @@ class Rule(NamedTuple):
         """Return the positions of the predicted classes, (n_rows,)."""
         return np.asarray(self.probabilities(model, rows).argmax(axis=1))
 
-    def labeled(self, model: Compressed, rows: NDArray[Any], labels: Integers) -> Compressed:
+    def labeled(
+        self,
+        model: Compressed,
+        rows: NDArray[Any],
+        labels: Integers,
+        weights: Floats | None = None,
+    ) -> Compressed:
         """Return a model with the classes of prototypes for this rule."""
-        return model.relabeled(rows, labels) if self.name == "nearest" else model
+        return model.relabeled(rows, labels, weights) if self.name == "nearest" else model
 
     def check(self, n_prototypes: int) -> None:
         """Raise ParameterError if there are fewer prototypes than voters."""

@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import samplers
-from bayescascade.base.arrays import Floats, Integers
+from bayescascade.base.arrays import Floats
 from bayescascade.base.watch import Watch, check_time
 from bayescascade.data.units import Units
 from bayescascade.methods.neighbors.learned import Compressed, State
-from bayescascade.methods.neighbors.neighborhoods import ClassedRows
 from bayescascade.methods.neighbors.posterior import PrototypePosterior
 
 _STEP = 0.05  # the first one, in `lengths` of the posterior
@@ -51,7 +50,7 @@ def around(
 def refined(
     learned: Compressed,
     units: Units,
-    n_rows: Integers,
+    n_rows: Floats,
     rows: Floats,
     labels: NDArray[Any],
     rng: np.random.Generator,
@@ -105,8 +104,8 @@ def climb_by_minibatches(
     Ctrl-C and the current watch end it. A step takes `batch_size` >= 1 rows, or fewer if there are
     few; each of the `n_epochs` >= 1 epochs uses every row once, and then calls `progress`.
     """
-    rows, ends = posterior.rows.rows, posterior.rows.ends
-    n_rows = len(rows)
+    rows = posterior.rows
+    n_rows, n_counted = len(rows.rows), rows.total
     n_batches = max(n_rows // batch_size, min(_LEAST_BATCHES, n_rows))
     n_steps = n_epochs * n_batches
     current, mean, squares = state.copy(), np.zeros_like(state), np.zeros_like(state)
@@ -118,8 +117,8 @@ def climb_by_minibatches(
             for chosen in np.array_split(rng.permutation(n_rows), n_batches):
                 check_time()
                 chosen.sort()  # rows are sorted by class, and stay so
-                batch = ClassedRows(rows[chosen], np.searchsorted(chosen, ends))
-                log_density, slope = posterior.density_of(batch, n_rows / len(chosen), current)
+                batch = rows.part(chosen)
+                log_density, slope = posterior.density_of(batch, n_counted / batch.total, current)
                 done += 1
                 slope *= posterior.lengths
                 mean += (1.0 - _DECAY) * (slope - mean)

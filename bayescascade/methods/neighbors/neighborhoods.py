@@ -41,16 +41,33 @@ class ClassedRows:
     rows: Rows  # (n_rows, n_columns + 1) float32 or float64: the rows, and ones
     # (n_classes + 1,): starts of the rows of each class, and the end
     ends: Integers
+    counts: Rows | None = None  # (n_rows,) > 0: how many rows each one counts as; None: 1 each
 
     @classmethod
     def of(
-        cls, rows: Rows, labels: Integers, n_classes: int, dtype: Any = np.float64
+        cls,
+        rows: Rows,
+        labels: Integers,
+        n_classes: int,
+        dtype: Any = np.float64,
+        weights: Floats | None = None,
     ) -> "ClassedRows":
         """Return rows (n_rows, n_columns) sorted by the positions of their classes."""
         order = np.argsort(labels, kind="stable")
         sorted_rows = np.ones((len(rows), rows.shape[1] + 1), dtype)
         sorted_rows[:, :-1] = rows[order]
-        return cls(sorted_rows, np.searchsorted(labels[order], np.arange(n_classes + 1)))
+        counts = None if weights is None else weights[order].astype(dtype)
+        return cls(sorted_rows, np.searchsorted(labels[order], np.arange(n_classes + 1)), counts)
+
+    def part(self, chosen: Integers) -> "ClassedRows":
+        """Return the rows in some places, which are sorted."""
+        counts = None if self.counts is None else self.counts[chosen]
+        return ClassedRows(self.rows[chosen], np.searchsorted(chosen, self.ends), counts)
+
+    @property
+    def total(self) -> float:
+        """Number of rows that these count as."""
+        return float(len(self.rows) if self.counts is None else self.counts.sum())
 
     def pulls(self, weights: Floats, starts: Integers, n_threads: int = 1) -> Pulls:
         """Return log likelihood and pulls; the result does not depend on `n_threads`.
@@ -100,6 +117,9 @@ class ClassedRows:
             np.exp(near, out=near)
             total = near.sum(axis=1)
             log_p = own_peak - peak + np.log(own_sum) - np.log(total)
+            if self.counts is not None:
+                log_p *= self.counts[begin:end]
+                rows = rows * self.counts[begin:end, np.newaxis]
             log_likelihood += float(log_p.sum(dtype=np.float64))
             pulled -= near.T @ (rows / total[:, np.newaxis])
             pulled[starts[c] : starts[c + 1]] += own_share.T @ (rows / own_sum[:, np.newaxis])

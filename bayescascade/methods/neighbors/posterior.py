@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import DataError, ParameterError
-from bayescascade.base.validation import check_choice, check_integer, check_real
+from bayescascade.base.validation import check_choice, check_integer, check_real, check_weights
 from bayescascade.data.labels import check_labels, find_classes, label_codes
 from bayescascade.methods.neighbors.learned import Layout, State
 from bayescascade.methods.neighbors.neighborhoods import ClassedRows, class_probabilities
@@ -63,6 +63,8 @@ class PrototypePosterior(ContinuousPosterior):
     around : (points, deviations), optional
         Prior means in place of class means, (n_prototypes, n_columns), and prior standard
         deviations, such as from an earlier fit.
+    sample_weight : (n_rows,) array of float > 0, optional
+        Number of rows that each row counts as; 1 each by default.
     classes : (n_classes,) array, optional
         The sorted classes. Needed if `y` may lack a class, which is only allowed with `around`.
     dtype : {"float64", "float32"}
@@ -97,6 +99,7 @@ class PrototypePosterior(ContinuousPosterior):
         fixed_metric: ArrayLike | None = None,
         prior_scale: float | None = 2.0,
         around: tuple[Floats, Floats] | None = None,
+        sample_weight: Floats | None = None,
         classes: NDArray[Any] | None = None,
         dtype: str = "float64",
         n_threads: int = 1,
@@ -135,22 +138,29 @@ class PrototypePosterior(ContinuousPosterior):
                 f"fixed_metric must be {self.layout.n_metric} finite numbers, got {fixed_metric!r}"
             )
         self.starts = np.concatenate([[0], np.cumsum(counts)])
-        self.rows = ClassedRows.of(rows, labels, len(self.classes), dtype)
-        self._set_prior(rows, labels, sizes, around)
+        weights = sample_weight
+        if weights is not None:
+            weights = check_weights("sample_weight", weights, len(rows))
+            if not (weights > 0.0).all():
+                raise DataError("sample_weight must be > 0, got 0")
+        self.rows = ClassedRows.of(rows, labels, len(self.classes), dtype, weights)
+        self._set_prior(rows, labels, weights, around)
 
     def _set_prior(
         self,
         rows: Floats,
         labels: Integers,
-        sizes: Integers,
+        weights: Floats | None,
         around: tuple[Floats, Floats] | None,
     ) -> None:
         layout = self.layout
+        sizes = np.bincount(labels, weights, len(self.classes))
         sums = np.zeros((len(sizes), rows.shape[1]))
-        np.add.at(sums, labels, rows)
-        means = sums / np.maximum(sizes, 1)[:, np.newaxis]
-        variances = (rows**2).mean(axis=0) - sizes / len(rows) @ means**2
-        total = float(rows.var(axis=0).sum())
+        np.add.at(sums, labels, rows if weights is None else rows * weights[:, np.newaxis])
+        means = sums / np.where(sizes > 0, sizes, 1)[:, np.newaxis]
+        squares = np.average(rows**2, axis=0, weights=weights)
+        variances = squares - sizes / sizes.sum() @ means**2
+        total = float((moments(rows, weights)[1] ** 2).sum())
         floor = 1e-6 * (total or rows.shape[1]) / rows.shape[1]  # for constant columns in classes
         spread = np.sqrt(np.maximum(variances, floor))
         # neighbors are nearer than rows are to each other, especially with many prototypes
@@ -266,7 +276,16 @@ class PrototypePosterior(ContinuousPosterior):
     def _identity(self) -> tuple[Sequence[NDArray[Any]], object]:
         fixed = None if self.layout.fixed_metric is None else self.layout.fixed_metric.tolist()
         parts = (self.starts.tolist(), fixed, sorted(self.parameters().items()))
-        return (self.rows.rows, self.rows.ends), parts
+        counts = () if self.rows.counts is None else (self.rows.counts,)
+        return (self.rows.rows, self.rows.ends, *counts), parts
+
+
+def moments(rows: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
+    """Return mean and standard deviation of each column, (n_columns,): exact for constants."""
+    center = np.average(rows, axis=0, weights=weights)
+    is_constant = (rows == rows[0]).all(axis=0)
+    center[is_constant] = rows[0, is_constant]  # rounding may give another value
+    return center, np.sqrt(np.average((rows - center) ** 2, axis=0, weights=weights))
 
 
 def _checked_counts(

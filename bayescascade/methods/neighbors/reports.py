@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from bayescascade.base.arrays import Integers
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.data.levels import level_text
@@ -42,24 +42,22 @@ WORSE = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tally:
-    """Numbers of rows of each class, and of those misclassified, (n_classes,) int64 each."""
+    """Weights of the rows of each class, and of those misclassified, (n_classes,) float64 each."""
 
-    rows: Integers
-    wrong: Integers
+    rows: Floats
+    wrong: Floats
 
     @classmethod
-    def of(cls, labels: Integers, taken: Integers, n_classes: int) -> Self:
+    def of(
+        cls, labels: Integers, taken: Integers, n_classes: int, weights: Floats | None = None
+    ) -> Self:
         """Count rows by their labels and predicted classes."""
-        wrong = np.bincount(labels[taken != labels], minlength=n_classes)
-        return cls(np.bincount(labels, minlength=n_classes), wrong)
+        weights = np.ones(len(labels)) if weights is None else weights
+        rows = np.bincount(labels, weights, n_classes).astype(np.float64)
+        return cls(rows, np.bincount(labels, weights * (taken != labels), n_classes).astype(float))
 
     def __add__(self, other: "Tally") -> "Tally":
         return Tally(self.rows + other.rows, self.wrong + other.wrong)
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return int(self.rows.sum())
 
     @property
     def is_worse(self) -> bool:
@@ -74,9 +72,9 @@ class Tally:
     def from_record(cls, record: Mapping[str, Any], n_classes: int) -> Self:
         """Rebuild a tally from `to_record`; raises ModelFileError if it is damaged."""
         rows, wrong = (
-            read_array(record, name, (n_classes,), np.int64) for name in ("rows", "wrong")
+            read_array(record, name, (n_classes,), least=0) for name in ("rows", "wrong")
         )
-        if (rows < 1).any() or (wrong > rows).any():
+        if (rows <= 0).any() or (wrong > rows).any():
             raise ModelFileError("a saved model's rows must be counted for each class")
         return cls(rows, wrong)
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
 import samplers
-from bayescascade.base.arrays import Flags, Floats, Integers
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.threads import single_threaded
 from bayescascade.base.validation import check_integer
@@ -32,7 +32,7 @@ from bayescascade.data.levels import level_text
 from bayescascade.data.units import Units
 from bayescascade.methods.neighbors.learned import Compressed, Layout, Rule, State
 from bayescascade.methods.neighbors.neighborhoods import ClassedRows
-from bayescascade.methods.neighbors.posterior import PrototypePosterior
+from bayescascade.methods.neighbors.posterior import PrototypePosterior, moments
 from bayescascade.model.ascent import ascend
 
 _NARROW, _WIDE = 2.0, 16.0  # prior scales to compare; the first also chooses the units
@@ -46,8 +46,8 @@ _FACTORS = 2.0 ** np.arange(-3, 7)  # first scales to compare, times the referen
 _STEP = 2.0**0.5  # ratio of scales to compare
 _USUAL = 4  # usual number of scales, for the reported progress
 
-Score = tuple[int, float]
-"""Number of held-out rows that are right, and their log likelihood, nats: larger is better."""
+Score = tuple[float, float]
+"""Weight of the held-out rows that are right, and their log likelihood, nats: larger is better."""
 
 
 def shares_of_classes(n_prototypes: int, sizes: Integers) -> Integers:
@@ -96,18 +96,17 @@ class Tried(NamedTuple):
     metric: Floats  # numbers of the best metric, (n_metric,)
     points: Floats  # (n_prototypes, n_columns), at the end of its climb
     prior_scale: float | None  # of the prior of all climbs
-    is_right: Flags  # (n_held_out,): which held-out rows are right
+    right: Floats  # (n_held_out,): weights of held-out rows that are right, 0 of others
 
     def is_beaten_by(self, other: "Tried") -> bool:
         """Return whether another has more rows right, by more than a standard error.
 
         It is also better if it has no fewer rows right, and higher probabilities of their classes.
         """
-        n_gained = int(np.sum(other.is_right & ~self.is_right))
-        n_lost = int(np.sum(self.is_right & ~other.is_right))
+        gained = other.right - self.right
         if other.score[1] > self.score[1]:
-            return n_gained >= n_lost
-        return n_gained - n_lost > sqrt(n_gained + n_lost)
+            return float(gained.sum()) >= 0.0
+        return float(gained.sum()) > sqrt(float((gained**2).sum()))
 
 
 class Chosen(NamedTuple):
@@ -136,19 +135,20 @@ def choose_start(
     standardize: str,
     names: Sequence[str],
     rng: np.random.Generator,
+    weights: Floats | None,
     prior_scale: float | str | None,
     progress: Callable[[samplers.Progress], object] | None,
     **more: Any,
 ) -> Chosen:
     """Return the best units of the columns for prototypes, and the start.
 
-    rows (n_rows, n_columns). Columns are divided by their own standard deviations (`standardize`
-    "yes"), all by one number ("no"), or by the better one on held-out rows ("auto"). `prior_scale`
-    is that of `PrototypePosterior`, or "auto". `progress` is called after every short climb; `more`
-    goes to `Start`.
+    rows (n_rows, n_columns), which count as `weights` (n_rows,) rows each, or None: 1. Columns are
+    divided by their own standard deviations (`standardize` "yes"), all by one number ("no"), or by
+    the better one on held-out rows ("auto"). `prior_scale` is that of `PrototypePosterior`, or
+    "auto". `progress` is called after every short climb; `more` goes to `Start`.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        center, spread = rows.mean(axis=0), rows.std(axis=0)
+        center, spread = moments(rows, weights)
     if not (spread < _MOST_SPREAD).all():
         raise DataError(
             f'column "{names[int(np.argmin(spread < _MOST_SPREAD))]}" must have a standard '
@@ -171,8 +171,9 @@ def choose_start(
     tried = []
     for place, units in enumerate(choices):
         start = Start(
-            Units(center, units).scaled(rows), rng=rng.spawn(1)[0], prior_scale=first, **more
-        )
+            Units(center, units).scaled(rows), rng=rng.spawn(1)[0], weights=weights,
+            prior_scale=first, **more,
+        )  # fmt: skip
         tried.append((start.tried(first, partial(report, place)), units, start))
         if start.is_stopped:
             break
@@ -186,16 +187,17 @@ def choose_start(
 class Start:
     """The start of a climb, for rows of one scaling.
 
-    rows (n_rows, n_columns); labels (n_rows,) int64; counts (n_classes,) int64, numbers of
-    prototypes of each class. They are cluster centers of each class (`how` "kmeans") or rows drawn
-    from it ("sample"). Options are those of `PrototypePosterior`. `n_held_out` rows choose;
-    `is_stopped` says whether Ctrl-C ended the search for a metric.
+    rows (n_rows, n_columns); labels (n_rows,) int64; weights (n_rows,) > 0 or None; counts
+    (n_classes,) int64, numbers of prototypes of each class. They are cluster centers of each class
+    (`how` "kmeans") or rows drawn from it ("sample"). Options are those of `PrototypePosterior`.
+    `n_held_out` rows choose; `is_stopped` says whether Ctrl-C ended the search for a metric.
     """
 
     def __init__(
         self,
         rows: Floats,
         labels: Integers,
+        weights: Floats | None,
         counts: Integers,
         how: str,
         rng: np.random.Generator,
@@ -205,7 +207,7 @@ class Start:
         self._rule = rule
         self.is_stopped = False
         self._rows, self._labels, self._counts, self._options = rows, labels, counts, options
-        self._how, self._rng = how, rng
+        self._how, self._rng, self._weights = how, rng, weights
         self._seen, self._unseen = self._dealt()
         self.n_held_out = self._unseen.size
         self._points = self.draw(self._seen)
@@ -219,17 +221,20 @@ class Start:
             if own.size > _MOST_PER_PROTOTYPE * count:
                 own = self._rng.choice(own, _MOST_PER_PROTOTYPE * count, replace=False)
             if self._how == "sample" or len(np.unique(self._rows[own], axis=0)) <= count:
-                found.append(self._rows[self._rng.choice(own, count, replace=False)])
+                shares = self._weights_of(own)
+                shares = None if shares is None else shares / shares.sum()
+                found.append(self._rows[self._rng.choice(own, count, replace=False, p=shares)])
                 continue
             seed = int(self._rng.integers(2**31))
             with single_threaded():
-                clusters = KMeans(count, n_init=1, random_state=seed).fit(self._rows[own])
+                clusters = KMeans(count, n_init=1, random_state=seed)
+                clusters.fit(self._rows[own], sample_weight=self._weights_of(own))
             found.append(np.asarray(clusters.cluster_centers_, np.float64))
         return np.concatenate(found)
 
     def tried(self, prior_scale: float | None, report: Callable[[int], None]) -> Tried:
         """Return the best result on held-out rows, with a prior."""
-        none = np.zeros(self.n_held_out, bool)
+        none = np.zeros(self.n_held_out)
         if not self.n_held_out:
             return Tried((0, -inf), 0, self._numbers, self._points, prior_scale, none)
         tried: dict[int, Tried] = {}
@@ -280,19 +285,30 @@ class Start:
         layout = posterior.layout
         state = _climbed(posterior, layout.state(self._points, metric))
         found = Compressed(layout.points(state), layout.labels, layout.factor(metric))
-        labeled = self._rule.labeled(found, self._rows[self._seen], self._labels[self._seen])
+        labeled = self._rule.labeled(
+            found, self._rows[self._seen], self._labels[self._seen], self._weights_of(self._seen)
+        )
         rows, labels = self._rows[self._unseen], self._labels[self._unseen]
         is_right = self._rule.classified(labeled, rows) == labels
-        unseen = ClassedRows.of(rows, labels, len(self._counts))
+        weights = self._weights_of(self._unseen)
+        unseen = ClassedRows.of(rows, labels, len(self._counts), weights=weights)
         pulls = unseen.pulls(posterior.weights(state), posterior.starts)
-        score = (int(is_right.sum()), pulls.log_likelihood)
-        return Tried(score, step, metric, found.points, prior_scale, is_right)
+        right = is_right.astype(np.float64) if weights is None else is_right * weights
+        score = (float(right.sum()), pulls.log_likelihood)
+        return Tried(score, step, metric, found.points, prior_scale, right)
+
+    def _weights_of(self, chosen: slice | Integers) -> Floats | None:
+        return None if self._weights is None else self._weights[chosen]
 
     def posterior(
         self, chosen: slice | Integers, labels: NDArray[Any], **more: Any
     ) -> PrototypePosterior:
         """Return the posterior of some rows and their labels, with some other options."""
-        return PrototypePosterior(self._rows[chosen], labels, self._counts, **self._options | more)
+        weights = self._weights_of(chosen)
+        options = self._options | more
+        return PrototypePosterior(
+            self._rows[chosen], labels, self._counts, sample_weight=weights, **options
+        )
 
     def _dealt(self) -> tuple[Integers, Integers]:
         """Return training and held-out rows, with enough training rows of each class."""

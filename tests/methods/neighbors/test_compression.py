@@ -144,6 +144,36 @@ def test_classes_that_share_all_places_are_told_by_most_rows(seed):
     assert np.mean(plain == y) >= np.mean(y == "usual")
 
 
+def test_weights_count_as_rows():
+    """Rows of weight zero are not there; where classes mix, weights decide, in all three steps."""
+    X, y = blobs(n_rows=90)
+    options = {"n_prototypes": 6, "random_state": 0}
+    without = NeighborCompressionClassifier(**options).fit(X[:60], y[:60])
+    more = NeighborCompressionClassifier(**options).fit(X, y, sample_weight=np.arange(90) < 60)
+    np.testing.assert_array_equal(more.prototypes_, without.prototypes_)
+    mixed, label = np.random.default_rng(0).normal(size=(200, 2)), np.arange(200) % 2
+    for heavy in (0, 1):
+        weights = np.where(label == heavy, 9.0, 1.0)
+        for rule in ("nearest", "stochastic"):
+            found = NeighborCompressionClassifier(n_prototypes=2, rule=rule, random_state=0)
+            named = found.fit(mixed, label, sample_weight=weights).predict(mixed)
+            assert (named == heavy).mean() > 0.8
+    with pytest.raises(DataError, match="sample_weight must be > 0 for a row of each class"):
+        NeighborCompressionClassifier().fit(mixed, label, sample_weight=label)
+
+
+def test_a_constant_column_has_no_say():
+    """Rounding gives a column of 0.1 a spread of 1e-17: one new value would outweigh all others."""
+    X, y = blobs(n_rows=90)
+    X = np.column_stack([X, np.full(90, 0.1)])
+    new = X.copy()
+    new[:, -1] = 0.2
+    model = NeighborCompressionClassifier(n_prototypes=6, standardize="yes", random_state=0).fit(
+        X, y
+    )
+    np.testing.assert_array_equal(model.predict(new), model.predict(X))
+
+
 def test_no_class_is_left_without_a_prototype():
     """Giving one back to its class must not take the last from another: files would be refused."""
     points = np.array([[0.0], [10.0], [20.0]])

@@ -28,6 +28,27 @@ def test_rows_of_a_class_are_a_unit_apart_by_the_reference():
 
 
 @pytest.mark.parametrize("options", KINDS, ids=str)
+def test_weights_are_repeated_rows(options, rng):
+    """Of prior, likelihood and slope; without weights, all of them differ."""
+    X, y = blobs()
+    weights = rng.integers(1, 5, len(y))
+    weighted = PrototypePosterior(X, y, [2, 3, 1], sample_weight=weights, **options)
+    repeated = PrototypePosterior(
+        np.repeat(X, weights, 0), np.repeat(y, weights), [2, 3, 1], **options
+    )
+    state = some_state(weighted)
+    (density, slope), found = (one.log_density_and_gradient(state) for one in (repeated, weighted))
+    assert found[0] == pytest.approx(density, rel=1e-12)
+    assert_allclose(found[1], slope, rtol=1e-9, atol=1e-9)
+    assert_allclose(weighted.center, repeated.center, atol=1e-12)
+    assert posterior(**options).log_density(state) != pytest.approx(density, rel=0.01)
+    parts = np.array_split(np.arange(len(y)), 3)  # as minibatches take them
+    sums = [weighted.density_of(weighted.rows.part(one), 1.0, state)[0] for one in parts]
+    prior = weighted.log_prior(state)
+    assert sum(sums) - 3 * prior == pytest.approx(density - prior, rel=1e-9)
+
+
+@pytest.mark.parametrize("options", KINDS, ids=str)
 def test_likelihood_is_the_papers(options):
     X, y = blobs()
     target = posterior(**options)
