@@ -9,6 +9,7 @@ import click
 from bayescascade.cli.cluster import with_cluster
 from bayescascade.cli.declared import Models, options_of
 from bayescascade.cli.learning import Lesson, Task, learning, set_up
+from bayescascade.cli.listed import label_of
 from bayescascade.cli.options import (
     COLUMN_OPTIONS,
     OUTPUT_OPTIONS,
@@ -21,6 +22,7 @@ from bayescascade.methods.rules.parameters import LabelListParameters
 
 if TYPE_CHECKING:
     from bayescascade.model.held_out import HeldOut
+    from bayescascade.report.page import Page
 
 MODELS: Models = {"": LabelListParameters}
 _KINDS = ("nominal", "ordinal", "continuous", "missing")
@@ -39,6 +41,11 @@ _KINDS = ("nominal", "ordinal", "continuous", "missing")
         "only one of them); 0: none."
     ),
 )
+@click.option(
+    "--details",
+    is_flag=True,
+    help="Also print calibration, AUC and the confusion matrix on held-out rows.",
+)
 @with_options(
     *options_of(MODELS, of_runs=False), *COLUMN_OPTIONS, *options_of(MODELS, of_runs=True),
     *OUTPUT_OPTIONS,
@@ -55,6 +62,9 @@ def classify(data: str, **options: Any) -> tuple[Task, Lesson]:
     target, n_folds = options.pop("target"), options.pop("n_folds")
     if n_folds == 1:
         raise click.UsageError("--cv must be 0, or an integer >= 2, got 1")
+    has_details = options.pop("details")
+    if has_details and n_folds == 0:
+        raise click.UsageError("--details needs held-out rows: --cv must not be 0, got 0")
     is_unseen = options["quiet"] and not options["as_json"] and options["out"] is None
     task = set_up("RuleListClassifier", {"DATA": data}, options, LabelListParameters, taken=_KINDS)
     _check_target(target, task.declared)
@@ -64,6 +74,9 @@ def classify(data: str, **options: Any) -> tuple[Task, Lesson]:
 
     source = open_rows(data)
     frame, labels, row_weights = read_labeled(source, target, **task.declared)
+    if options["positive"] is not None:
+        positive = label_of("--positive", options["positive"], labels)
+        task.model.set_params(positive=positive)
     rows = LabeledRows.of(
         GivenRows(frame, labels, row_weights),
         n_bins=task.model.n_bins,
@@ -100,9 +113,32 @@ def classify(data: str, **options: Any) -> tuple[Task, Lesson]:
         return held_out.measure(
             fit, frame, labels, row_weights, seed_sequence(task.model.random_state).spawn(3)[2],
             name="list", effort=effort, n_folds=folds, is_once=is_once,
+            positive=task.model.positive_,
         )  # fmt: skip
 
-    return task, Lesson((rows,), rows.table.notes, measured)
+    shown = _WithDetails if has_details else None
+    return task, Lesson((rows,), rows.table.notes, measured, shown)
+
+
+class _WithDetails:
+    """A classifier whose page ends with details on its predictions for held-out rows."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self.to_dict = model.to_dict
+
+    def page(self) -> "Page":
+        """Return the model's page, and the details if they were measured."""
+        model, held_out = self._model, self._model.summary_.held_out
+        page: Page = model.page()
+        if held_out is None or held_out.details is None:
+            return page
+        from bayescascade.data.levels import level_text
+        from bayescascade.report.page import BLANK, Pieces, count_of
+
+        names = list(map(level_text, model.classes_.tolist()))
+        head = Pieces([f"on {count_of(held_out.n_rows, 'held-out row')}, {held_out.extent}"], "dim")
+        return (*page, BLANK, head, *held_out.details.page(model.target_, names))
 
 
 def _check_target(target: str, declared: Mapping[str, Any]) -> None:

@@ -162,6 +162,12 @@ def show(
     metavar="NAME",
     help="Column of weights: the number of rows that each row counts as.",
 )
+@click.option(
+    "--by",
+    metavar="NAME",
+    help="Column whose values are groups: prints a classifier's accuracy, error rates and "
+    "calibration in each.",
+)
 @with_decision
 @UNKNOWN_OPTION
 @with_reading(learns=False, labels=True)
@@ -173,6 +179,7 @@ def score(
     out: str | None,
     target: str | None,
     weights: str | None,
+    by: str | None,
     threshold: float | None,
     class_costs: str | None,
     unknown: str | None,
@@ -196,10 +203,11 @@ def score(
         if top is not None:
             in_role(Density, fitted, "--top", model)
         decision = decision_of(fitted, model, threshold, class_costs)
-        scored = ScoredLabels(fitted, open_for(fitted, data), target, weights, decision)
+        scored = ScoredLabels(fitted, open_for(fitted, data), target, weights, decision, by)
     else:
-        if target is not None:
-            in_role(Classifier, fitted, "--target", model)
+        for option, value in (("--target", target), ("--by", by)):
+            if value is not None:
+                in_role(Classifier, fitted, option, model)
         top = (_DEFAULT_TOP if out is None else 0) if top is None else top
         density: Density = in_role(Density, fitted, "score", model)
         decision_of(fitted, model, threshold, class_costs)

@@ -20,9 +20,10 @@ from bayescascade.data.names import check_known
 from bayescascade.data.sources import Source
 from bayescascade.data.unknown import UnknownCells
 from bayescascade.model.decisions import Decision
+from bayescascade.model.label_details import GroupScores
 from bayescascade.model.rarest import RarestRows, rare_row_page
 from bayescascade.model.roles import Classifier, Density, Predicted, Predictor
-from bayescascade.model.scores import LabelScores, WeightedMean
+from bayescascade.model.scores import LabelScores, WeightedMean, confusion_page, positive_of
 from bayescascade.report.numbers import cost_texts, count_texts, diagnostic_text, nats_text
 from bayescascade.report.page import BLANK, Page, Pieces, count_of
 
@@ -93,23 +94,31 @@ class ScoredLabels:
         target: str | None,
         weights: str | None,
         decision: Decision,
+        by: str | None = None,
     ) -> None:
         self._model, self._source, self._weights = model, source, weights
         self._target = _target_of(model, target)
         self._decision = decision
-        self._names = _class_texts(model)
-        self._scores, self._cost = LabelScores(len(self._names)), WeightedMean()
+        self._names, positive = _class_texts(model), positive_of(model)
+        self._scores, self._cost = LabelScores(len(self._names), positive), WeightedMean()
+        columns = getattr(getattr(model, "schema_", None), "columns", ())
+        bins = next((one for one in columns if one.name == by and one.kind == "continuous"), None)
+        self._groups = None if by is None else GroupScores(by, bins, self._names, positive)
         self._unknown = UnknownCells()
 
     def blocks(self) -> Generator[Columns, None, None]:
         """Predict the rows, block by block; raises DataError if a label is missing or unknown."""
-        model, target = self._model, self._target
-        for first_row, cells, weights in read_for(model, self._source, [target], self._weights):
+        model, target, groups = self._model, self._target, self._groups
+        also = [target] if groups is None else [target, groups.by]
+        for first_row, cells, weights in read_for(model, self._source, also, self._weights):
             labels = _labels_of(model, target, cells, first_row)
             predicted = model.predict_block(cells, first_row, unknown=self._unknown)
             assert predicted.probabilities is not None
             named = self._decision.choose(predicted.probabilities)
             self._scores.add(labels, predicted.probabilities, weights, named)
+            if groups is not None:
+                own = (labels, predicted.probabilities, weights, named)
+                groups.add(cells[groups.by], *own)
             if predicted.costs is not None:
                 self._cost.add(predicted.costs, weights)
             yield {
@@ -137,6 +146,7 @@ class ScoredLabels:
             **({} if self._errors_cost is None else {"class_cost": self._errors_cost}),
             "classes": self._model.classes_.tolist(),
             "confusion": scores.confusion.tolist(),
+            **({} if self._groups is None else {"groups": self._groups.to_dict()}),
         }
 
     @property
@@ -164,7 +174,8 @@ class ScoredLabels:
             (text,) = cost_texts([cost.mean])
             places = max(2, len(text.partition(".")[2]))
             pieces.append(f"{_with_error(f'cost {text}', cost.standard_error, places)} a row")
-        return (Pieces(pieces), BLANK, *scores.confusion_page(self._target, self._names))
+        page = (Pieces(pieces), BLANK, *confusion_page(scores.confusion, self._target, self._names))
+        return page if self._groups is None else (*page, BLANK, *self._groups.page())
 
 
 def read_held_out(model: Any, data: str, target: str | None) -> Any:

@@ -95,12 +95,12 @@ def label_codes(labels: NDArray[Any], classes: NDArray[Any], name: str) -> Integ
     return codes
 
 
-def class_number(classes: NDArray[Any], label: object) -> int:
+def class_number(classes: NDArray[Any], label: object, name: str = "label") -> int:
     """Return the position of a label among the classes; ParameterError if it is not a class."""
     listed: list[object] = classes.tolist()
     if label not in listed:
         raise ParameterError(
-            f"label must be one of {', '.join(repr(one) for one in listed)}, got {label!r}"
+            f"{name} must be one of {', '.join(repr(one) for one in listed)}, got {label!r}"
         )
     return listed.index(label)
 

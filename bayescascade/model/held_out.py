@@ -19,9 +19,11 @@ from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import BayesCascadeError
 from bayescascade.data.cell_policy import CellPolicy, Matrix
 from bayescascade.data.given import GivenRows
-from bayescascade.data.labels import check_labels, find_classes
+from bayescascade.data.labels import check_labels, class_number, find_classes
+from bayescascade.data.levels import level_text
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.splitting import split_by_class
+from bayescascade.model.label_details import LabelDetails
 from bayescascade.model.scores import LabelScores
 from bayescascade.report.numbers import diagnostic_text
 from bayescascade.report.page import BLANK, Numbers, Page, Pieces, PrintedTable, count_of
@@ -51,6 +53,7 @@ class HeldOut:
     is_once: bool = False  # whether only the first part was held out
     effort: str = ""  # words for how folds were fitted
     figures: tuple[Figures, ...] = ()  # the model first; empty without measures
+    details: LabelDetails | None = None  # of the model
     reason: str = ""  # why there are no measures; otherwise empty
 
     @property
@@ -79,7 +82,9 @@ class HeldOut:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON types."""
-        return {**asdict(self), "figures": [_plain(one) for one in self.figures]}
+        figures = [_plain(one) for one in self.figures]
+        details = None if self.details is None else self.details.to_dict()
+        return {**asdict(self), "figures": figures, "details": details}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "HeldOut":
@@ -90,6 +95,7 @@ class HeldOut:
         )
         if not all(0 <= one.accuracy <= 1 for one in figures):
             raise ValueError(f"an accuracy must be from 0 to 1, got {figures}")
+        details = record.get("details")
         return cls(
             n_rows=int(record["n_rows"]),
             n_folds=int(record["n_folds"]),
@@ -97,6 +103,7 @@ class HeldOut:
             effort=str(record["effort"]),
             figures=figures,
             reason=str(record["reason"]),
+            details=None if details is None else LabelDetails.from_dict(details),
         )
 
 
@@ -116,12 +123,14 @@ def measure(
     effort: str,
     n_folds: int,
     is_once: bool = False,
+    positive: object = None,
 ) -> HeldOut:
     """Measure a classifier and the baselines on held-out rows.
 
     ``fit(X, y, weights, seed)`` returns a classifier; y, weights (n_rows,). `seeds` are for
     splitting and for each of n_folds >= 2 folds, of which only the first is held out if `is_once`.
-    `name` is the model's name; `effort` says in words how a fold is fitted.
+    `name` is the model's name; `effort` says in words how a fold is fitted. `positive` is the label
+    whose probability is judged; see `LabelScores`.
     """
     weights = np.ones(len(X)) if weights is None else weights
     counts = weights > 0
@@ -131,7 +140,8 @@ def measure(
     splitting, *fold_seeds = seeds.spawn(1 + n_folds)
     parts = split_by_class(codes, [1 / n_folds] * n_folds, np.random.default_rng(splitting))
     rows = _standardized(X)
-    scores = [LabelScores(len(classes)) for _ in range(3)]
+    judged = None if positive is None else class_number(classes, positive)
+    scores = [LabelScores(len(classes), judged) for _ in range(3)]
     for part in range(1 if is_once else n_folds):
         is_held = parts == part
         if not is_held.any():
@@ -163,7 +173,8 @@ def measure(
         Figures(called, score.accuracy, score.accuracy_error, score.log_loss)
         for called, score in zip(names, scores, strict=True)
     )
-    return HeldOut(scores[0].n_rows, n_folds, is_once, effort, figures)
+    details = LabelDetails.of(scores[0], [level_text(one) for one in classes.tolist()])
+    return HeldOut(scores[0].n_rows, n_folds, is_once, effort, figures, details)
 
 
 def _aligned(probabilities: Floats, seen: NDArray[np.integer], shares: Floats) -> Floats:

@@ -1,5 +1,6 @@
 """ROC curves and calibration of any classifier."""
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -23,6 +24,21 @@ class Calibration(NamedTuple):
     happened: Floats  # share of the weight with a hit
     weights: Floats  # of the rows
 
+    @property
+    def difference(self) -> float:
+        """Mean difference between predicted probability and observed share."""
+        return float(np.average(np.abs(self.said - self.happened), weights=self.weights))
+
+    def table(self, of_what: str) -> PrintedTable:
+        """Return a line for each bin; `of_what` is what the probabilities are of."""
+        texts = count_texts(self.weights.tolist())
+        shares = [
+            Numbers(head, [share_text(share) for share in of.tolist()])
+            for head, of in (("predicted", self.said), ("observed", self.happened))
+        ]
+        labels = [f"bin {number}" for number in range(1, 1 + len(texts))]
+        return PrintedTable(labels, [*shares, Numbers("rows", texts)], of_what)
+
 
 def calibration_of(
     probabilities: Floats, hits: Floats, weights: Floats, n_bins: int
@@ -41,50 +57,49 @@ def calibration_of(
     return Calibration(means, shares, totals)
 
 
+def calibration_by_bins(scores: LabelScores, names: Sequence[str]) -> tuple[str, Calibration]:
+    """Return what the judged probabilities are of, in words, and bins of at least 20 rows."""
+    of_what, said, hits, weights = scores.confidences(names)
+    n_bins = max(1, min(_MOST_BINS, int(scores.weight) // _ROWS_OF_BIN))
+    return of_what, calibration_of(said, hits, weights, n_bins)
+
+
 def curves_of(
     scores: LabelScores, names: Sequence[str]
 ) -> tuple[list[str], PrintedTable, tuple[UnitChart, ...]]:
     """Return a sentence, a table and charts on the probabilities, for a report.
 
-    For more than two classes, ROC curves are of the most common ones, and calibration is of the
+    If no class is judged, ROC curves are of the most common ones, and calibration is of the
     predicted class.
     """
     from sklearn.metrics import roc_curve  # slow to import, and no fit needs it
 
     counts = scores.confusion.sum(axis=1)
-    is_binary = len(names) == 2
     both = np.flatnonzero((counts > 0) & (counts < scores.weight))
     commonest = both[np.argsort(-counts[both], kind="stable")][:_MOST_CURVES]
-    shown = [1] if is_binary else sorted(commonest.tolist())
+    is_one = scores.positive is not None
+    shown: list[int] = sorted(commonest.tolist())
+    if scores.positive is not None:
+        shown = [scores.positive] if math.isfinite(scores.auc) else []
     lines = []
-    for c in shown if both.size else ():
+    for c in shown:
         is_class, said, weights = scores.against_rest(c)
         false, true, _ = roc_curve(is_class, said, sample_weight=weights)
         name = f"{names[c]}: area {diagnostic_text(scores.area(c), 3)}"
         lines.append(Series(name, false.tolist(), true.tolist()))
-    of_what, said, hits, weights = scores.confidences(names)
-    n_bins = max(1, min(_MOST_BINS, int(scores.weight) // _ROWS_OF_BIN))
-    found = calibration_of(said, hits, weights, n_bins)
-    texts = count_texts(found.weights.tolist())
-    shares = [
-        Numbers(head, [share_text(share) for share in of.tolist()])
-        for head, of in (("predicted", found.said), ("observed", found.happened))
-    ]
-    error = float(found.weights @ np.abs(found.said - found.happened)) / scores.weight
+    of_what, found = calibration_by_bins(scores, names)
     told = [
         f"This shows whether {of_what} is calibrated. Rows are sorted by it and split into bins "
         "with about equal numbers of rows. Predicted probabilities and observed shares differ "
-        f"by {share_text(error)} on average. Dots on the diagonal are right, and larger dots "
-        "have more rows."
+        f"by {share_text(found.difference)} on average. Dots on the diagonal are right, and larger "
+        "dots have more rows."
     ]
-    labels = [f"bin {number}" for number in range(1, 1 + len(texts))]
-    table = PrintedTable(labels, [*shares, Numbers("rows", texts)], of_what)
     dots = Series("a bin of rows", *(each.tolist() for each in found))
     across = f"said: {of_what if len(of_what) <= _LONGEST else 'probability'}"
     charts = [UnitChart("Calibration", across, "observed, share of the rows", [dots])]
     if lines:
         some = f" of {len(lines)} of {len(names)} classes" if len(lines) < len(names) else ""
-        title = "ROC curve" if is_binary else f"ROC curves{some}, each against the rest"
+        title = "ROC curve" if is_one else f"ROC curves{some}, each against the rest"
         axes = ("false positives, share of the others", "true positives, share of the class")
         charts.insert(0, UnitChart(title, *axes, lines))
-    return told, table, tuple(charts)
+    return told, found.table(of_what), tuple(charts)

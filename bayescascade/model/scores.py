@@ -7,6 +7,7 @@ the same for costs of predictions.
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,8 +25,13 @@ _GAP = 3  # columns before each number of a table
 class LabelScores:
     """Sums over rows with labels."""
 
-    def __init__(self, n_classes: int) -> None:
-        """Start without rows."""
+    def __init__(self, n_classes: int, positive: int | None = None) -> None:
+        """Start without rows.
+
+        `positive` is the position of the class whose probability is judged; None: the second of two
+        classes, otherwise all.
+        """
+        self.positive = 1 if positive is None and n_classes == 2 else positive
         self.n_rows = 0
         self.confusion = np.zeros((n_classes, n_classes))  # weights, true (rows) by predicted class
         self._log_probability = 0.0
@@ -89,14 +95,17 @@ class LabelScores:
 
     @property
     def auc(self) -> float:
-        """Area under the ROC curve; for more than two classes, the mean of each against the rest.
+        """Area under the ROC curve of the judged class, or the mean of each against the rest.
 
-        NaN unless there are rows of every class.
+        NaN unless there are rows of every class that is compared.
         """
-        if not self._weights.any(axis=0).all():
+        c, has_rows = self.positive, self._weights.sum(axis=0) > 0.0
+        if c is not None:
+            is_defined = bool(has_rows[c] and np.delete(has_rows, c).any())
+            return self.area(c) if is_defined else math.nan
+        if not has_rows.all():
             return math.nan
-        chosen = [1] if len(self.confusion) == 2 else range(len(self.confusion))
-        return float(np.mean([self.area(c) for c in chosen]))
+        return float(np.mean([self.area(c) for c in range(len(self.confusion))]))
 
     def area(self, c: int) -> float:
         """Return the area under the ROC curve of a class, if both it and others have rows."""
@@ -114,32 +123,17 @@ class LabelScores:
 
     def confidences(self, names: Sequence[str]) -> tuple[str, Floats, Floats, Floats]:
         """Return words for the predicted event, its probabilities, weights of hits and of all."""
-        rows = np.arange(len(self._weights))
-        best = np.ones_like(rows) if len(names) == 2 else self._probabilities.argmax(axis=1)
-        words = f"P({names[1]})" if len(names) == 2 else "P(predicted class)"
+        rows, c = np.arange(len(self._weights)), self.positive
+        best = self._probabilities.argmax(axis=1) if c is None else np.full_like(rows, c)
+        words = "P(predicted class)" if c is None else f"P({names[c]})"
         hits = self._weights[rows, best]
         return words, self._probabilities[rows, best], hits, self._weights.sum(axis=1)
 
-    def confusion_page(self, target: str, names: Sequence[str]) -> Page:
-        """Return the confusion matrix: true classes downward, predicted ones to the right.
 
-        If the predicted classes do not fit side by side, each true class is followed by its
-        predicted classes, the most frequent first. `target` is the name of the labels, `names` are
-        those of the classes.
-        """
-        target, names = printable(target), [printable(name) for name in names]
-        texts = np.reshape(count_texts(self.confusion.ravel().tolist()), self.confusion.shape)
-        columns = list(map(Numbers, names, texts.T.tolist()))
-        table = PrintedTable(names, columns, target, least_label=0, gaps=(_GAP, _GAP))
-        label_width = longest([target, *names])
-        above = Pieces(["predicted"], "dim", first=" " * (label_width + _GAP))
-        told = []
-        for name, row, weights in zip(names, texts.tolist(), self.confusion, strict=True):
-            order = [c for c in np.argsort(-weights, kind="stable").tolist() if weights[c] > 0]
-            pieces = [f"{names[c]} {row[c]}" for c in order] or ["no rows"]
-            told.append(Pieces([f"{name}:", *pieces], indent=4))
-        legend = Pieces([f"{target}:", "predicted, and how often"], "dim", indent=4)
-        return (Fitting(table, label_width, (above, table), (legend, *told)),)
+def positive_of(model: Any) -> int | None:
+    """Return the position of the class that a classifier describes, `positive_`; None if none."""
+    label = getattr(model, "positive_", None)
+    return None if label is None else int(model.classes_.tolist().index(label))
 
 
 class WeightedMean:
@@ -171,6 +165,28 @@ class WeightedMean:
         if self.weight <= 1.0:
             return math.nan
         return math.sqrt(self._squares / (self.weight - 1.0) / self.weight)
+
+
+def confusion_page(confusion: Floats, target: str, names: Sequence[str]) -> Page:
+    """Return the confusion matrix: true classes downward, predicted ones to the right.
+
+    If the predicted classes do not fit side by side, each true class is followed by its
+    predicted classes, the most frequent first. `target` is the name of the labels, `names` are
+    those of the classes.
+    """
+    target, names = printable(target), [printable(name) for name in names]
+    texts = np.reshape(count_texts(confusion.ravel().tolist()), confusion.shape)
+    columns = list(map(Numbers, names, texts.T.tolist()))
+    table = PrintedTable(names, columns, target, least_label=0, gaps=(_GAP, _GAP))
+    label_width = longest([target, *names])
+    above = Pieces(["predicted"], "dim", first=" " * (label_width + _GAP))
+    told = []
+    for name, row, weights in zip(names, texts.tolist(), confusion, strict=True):
+        order = [c for c in np.argsort(-weights, kind="stable").tolist() if weights[c] > 0]
+        pieces = [f"{names[c]} {row[c]}" for c in order] or ["no rows"]
+        told.append(Pieces([f"{name}:", *pieces], indent=4))
+    legend = Pieces([f"{target}:", "predicted, and how often"], "dim", indent=4)
+    return (Fitting(table, label_width, (above, table), (legend, *told)),)
 
 
 def _different_rows(values: Floats) -> tuple[Floats, Integers]:

@@ -12,7 +12,7 @@ from bayescascade.base.texts import with_article
 from bayescascade.data.labels import check_labels, label_codes
 from bayescascade.data.levels import level_text
 from bayescascade.model.label_curves import curves_of
-from bayescascade.model.scores import LabelScores
+from bayescascade.model.scores import LabelScores, confusion_page, positive_of
 from bayescascade.model.summary import FitSummary
 from bayescascade.model.trace import COLUMNS_USED
 from bayescascade.report.chart import UnitChart
@@ -221,7 +221,7 @@ def _classified(model: Any, X: Any, y: Any) -> tuple[list[str], Page, tuple[Unit
         raise ParameterError(
             f"held_out must have a label for each row, {len(probabilities)}, got {len(codes)}"
         )
-    scores = LabelScores(len(model.classes_))
+    scores = LabelScores(len(model.classes_), positive_of(model))
     scores.add(codes, probabilities)
     usual = np.bincount(codes).max() / len(codes)
     error = f" ± {100 * scores.accuracy_error:.1f}" if scores.accuracy_error > 0 else ""
@@ -242,4 +242,4 @@ def _classified(model: Any, X: Any, y: Any) -> tuple[list[str], Page, tuple[Unit
     target = str(getattr(model, "target_", "true class"))
     names = [level_text(c) for c in model.classes_.tolist()]
     words, table, charts = curves_of(scores, names)
-    return told + words, (*scores.confusion_page(target, names), BLANK, table), charts
+    return told + words, (*confusion_page(scores.confusion, target, names), BLANK, table), charts

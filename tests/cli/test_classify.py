@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import roc_auc_score
 
 import bayescascade
 from bayescascade import RuleListClassifier
@@ -70,6 +71,39 @@ def test_the_same_model_as_in_python(tmp_path, name, cv):
     model.save(tmp_path / "python.json")
     assert without_source(tmp_path / "cli.json") == without_source(tmp_path / "python.json")
     assert model.schema_.columns[1].kind == "continuous"  # whole numbers, cut at quantiles
+
+
+def test_the_class_that_matters_is_shown_and_judged(tmp_path):
+    """Whoever looks for fraud reads P(fraud), not P(ok): in print, report and scores."""
+    frame = people(200).drop(columns="weight")
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    out = tmp_path / "m.json"
+    told = ("classify", tmp_path / "t.csv", "--target", "fate", *FEW, *TWICE)
+    found = run(*told, "--positive", "died", "--details", "--out", out)
+    assert found.exit_code == 0, found.stderr
+    assert "P(died)   95 % interval" in found.stdout
+    assert "P(lived)" not in found.stdout
+    model = bayescascade.load(out)
+    assert model.positive_ == "died"
+    details = model.summary_.held_out.details
+    assert details.of_what == "P(died)"
+    assert details.confusion.sum() == pytest.approx(200)
+    assert details.calibration.weights.sum() == pytest.approx(200)
+    assert f"AUC {details.auc:.3f}" in found.stdout
+    names = model.classes_.tolist()
+    table = found.stdout[found.stdout.rindex("predicted\n") :].splitlines()
+    assert [line.split()[0] for line in table[2:5]] == names
+    read = frame.drop(columns="fate")
+    shares = model.predict_proba(read)
+    record = json.loads(run("score", out, tmp_path / "t.csv", "--json").stdout)
+    expected = roc_auc_score(frame["fate"] == "died", shares[:, names.index("died")])
+    assert record["auc"] == pytest.approx(expected)
+    assert "P(died) = " in model.explain(read.iloc[0])
+    for options, words in [
+        (("--positive", "nobody"), "--positive must be lived or unknown or died, got nobody"),
+        (("--details", "--cv", 0), "--details needs held-out rows: --cv must not be 0, got 0"),
+    ]:
+        assert_error(run(*told, *options), words)
 
 
 @pytest.mark.parametrize("labels", [[0, 1], [True, False], ["x", "y"], [10, 2, 3]], ids=str)

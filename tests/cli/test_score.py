@@ -25,6 +25,43 @@ def test_scores_are_the_models(density, tmp_path):
     assert found.stdout == f"titanic.csv   2,201 rows   {line}"
 
 
+def test_groups_are_measured_apart(tmp_path, monkeypatch):
+    """Is the model wrong for women, or for the old: the figures of each group, by pandas."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"sex": rng.choice(["f", "m", None], 300), "age": rng.integers(20, 80, 300)}
+    )
+    frame["paid"] = np.where(rng.random(300) < frame["age"] / 100, "yes", "no")
+    data, model = tmp_path / "t.csv", tmp_path / "m.json"
+    frame.to_csv(data, index=False)
+    few = ("--steps", 200, "--chains", 2, "--seed", 1, "--cv", 0)
+    learned = ("classify", data, "--target", "paid", "--drop", "sex", *few, "--out", model)
+    assert run(*learned).exit_code == 0
+    fitted = bayescascade.load(model)
+    frame["P"] = fitted.predict_proba(frame)[:, 1]
+    frame["is_yes"], frame["named"] = frame["paid"] == "yes", fitted.predict(frame) == "yes"
+    monkeypatch.setattr(rows, "_CHUNK_ROWS", 97)
+    groups = json.loads(run("score", model, data, "--by", "sex", "--json").stdout)["groups"]
+    for name, own in frame.groupby(frame["sex"].fillna("missing")):
+        assert groups[name]["rows"] == len(own)
+        assert groups[name]["accuracy"] == pytest.approx((own.is_yes == own.named).mean())
+        wrong = own[~own.is_yes].named.mean(), 1 - own[own.is_yes].named.mean()
+        assert groups[name]["false_positive_rate"] == pytest.approx(wrong[0])
+        assert groups[name]["false_negative_rate"] == pytest.approx(wrong[1])
+        assert groups[name]["predicted"] == pytest.approx(own.P.mean())
+        assert groups[name]["observed"] == pytest.approx(own.is_yes.mean())
+    sizes = [one["rows"] for one in groups.values()]
+    assert sizes == sorted(sizes, reverse=True)
+    bins = json.loads(run("score", model, data, "--by", "age", "--json").stdout)["groups"]
+    column = fitted.schema_.columns[0]
+    assert list(bins) == [column.describe_codes((b,), is_open=True) for b in range(column.n_levels)]
+    printed = run("score", model, data, "--by", "age").stdout
+    assert max(map(len, printed.splitlines())) <= 80
+    assert "share of the other rows that are predicted to be yes" in printed
+    frame.assign(id=range(300)).to_csv(data, index=False)
+    assert_error(run("score", model, data, "--by", "id"), "at most 64 different values")
+
+
 def test_chunks_change_nothing(fitted, monkeypatch):
     """A file that does not fit in memory is scored like one that does."""
     whole = run("score", fitted.model, TITANIC).stdout

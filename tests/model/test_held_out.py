@@ -75,7 +75,7 @@ def test_one_fold_reasons_and_records():
     once = measured(X, y, is_once=True)
     assert once.n_rows == pytest.approx(24, abs=1)
     assert "1 of 5 folds" in render(once.page())
-    assert HeldOut.from_dict(once.to_dict()) == once
+    assert HeldOut.from_dict(once.to_dict()).to_dict() == once.to_dict()
     for width in (60, 80):
         assert max(map(len, render(once.page(), width=width).splitlines())) <= width
 

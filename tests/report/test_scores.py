@@ -9,7 +9,7 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import accuracy_score, auc, confusion_matrix, log_loss, roc_auc_score
 
 from bayescascade.model.label_curves import calibration_of, curves_of
-from bayescascade.model.scores import LabelScores, WeightedMean
+from bayescascade.model.scores import LabelScores, WeightedMean, confusion_page
 from bayescascade.report.page import render
 
 
@@ -97,10 +97,7 @@ def test_ties_count_half():
 
 
 def confusion_lines(target, names, confusion, width):
-    scores = LabelScores(len(names))
-    for label, weights in enumerate(confusion):
-        scores.add(np.full(len(names), label), np.eye(len(names)), np.array(weights))
-    return render(scores.confusion_page(target, names), width=width).split("\n")
+    return render(confusion_page(np.array(confusion), target, names), width=width).split("\n")
 
 
 def test_confusion_is_a_table():

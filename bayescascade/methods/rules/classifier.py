@@ -19,7 +19,7 @@ from bayescascade.base.arrays import Codes, Floats
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.base.validation import check_choice, check_real
 from bayescascade.data.given import GivenRows
-from bayescascade.data.labels import LabeledRows, classes_record, read_classes
+from bayescascade.data.labels import LabeledRows, class_number, classes_record, read_classes
 from bayescascade.data.levels import level_text
 from bayescascade.data.partitions import by_partitions
 from bayescascade.data.schema import Rows, Schema
@@ -82,11 +82,16 @@ time_limit, until, checkpoint, resume, progress
         How to treat a level that fit has not seen. "ignore": the cell satisfies no condition, and
         an `UnknownLevelWarning` says so. "error": it is an error. In cross-validation a rare level
         may be in a test fold only.
+    positive
+        The label whose probability is shown, with its interval. None: the second of two labels; for
+        more labels, all probabilities are shown. It changes no probability.
 
     Attributes
     ----------
     classes_ : (n_classes,) array
         The labels, sorted; for a Table, in the order of the column's levels.
+    positive_ : label or None
+        The label whose probability is shown; None if all are.
     concentration_ : float
         `concentration`, or the value that was chosen.
     target_ : str
@@ -125,6 +130,7 @@ time_limit, until, checkpoint, resume, progress
     _: KW_ONLY
     n_bins: int = LabelListParameters.n_bins.default
     unknown: str = LabelListParameters.unknown.default
+    positive: Any = LabelListParameters.positive.default
 
     concentration_: float = field(init=False)
     classes_: NDArray[Any] = field(init=False)
@@ -181,6 +187,8 @@ time_limit, until, checkpoint, resume, progress
         """
         search = self.check_parameters()
         self._labeled = self._labeled_rows(X, y, sample_weight)
+        if self.positive is not None:
+            class_number(self._labeled.classes, self.positive, "positive")
         self._fit_table(self._labeled.table, search)
         if self.predictive == "average":
             self._draws  # noqa: B018 - counted now, because predicting must not change the model
@@ -209,6 +217,12 @@ time_limit, until, checkpoint, resume, progress
         return self.parameter_words({**self.get_params(), "concentration": value})
 
     @property
+    def positive_(self) -> Any:
+        """The label whose probability is shown; None if all are."""
+        shown = self.learned_.shown_class
+        return None if shown is None else self.classes_.tolist()[shown]
+
+    @property
     def _n_classes(self) -> int:
         return len(self.classes_ if self._labeled is None else self._labeled.classes)
 
@@ -227,7 +241,7 @@ time_limit, until, checkpoint, resume, progress
         model = clone(self).set_params(
             search="anneal" if is_map else "anneal+metropolis", n_steps=n_steps,
             n_chains=min(self.n_chains, _FOLD_CHAINS), unknown="ignore", checkpoint=None,
-            resume=False, progress=None, time_limit=None,
+            resume=False, progress=None, time_limit=None, positive=None,
         )  # fmt: skip
         how = "annealing" if is_map else "annealing and sampling"
         if self.search == "exact":
@@ -401,7 +415,9 @@ time_limit, until, checkpoint, resume, progress
         return Rounds(exchange=4, share=_SHARE_OF_REPLICAS * of_rows, usual=_USUAL_RULES)
 
     def _list(self, rules: tuple[Antecedent, ...], counts: Floats) -> LabelList:
-        return LabelList(self.schema_, self.classes_, rules, counts, self.concentration_)
+        shown = self.positive
+        place = None if shown is None else class_number(self.classes_, shown, "positive")
+        return LabelList(self.schema_, self.classes_, rules, counts, self.concentration_, place)
 
     def _data_pieces(self) -> list[str]:
         *pieces, _ = super()._data_pieces()  # the number of cells is of little use here
@@ -415,29 +431,29 @@ time_limit, until, checkpoint, resume, progress
         ]
 
     def _key(self, learned: LabelList) -> Page:
-        if len(self.classes_) != 2:
+        if learned.shown_class is None:
             return learned.key
-        of_second = f"P: probability that {self.target_} is {level_text(self.classes_.tolist()[1])}"
-        return (Pieces([of_second], "dim"), *learned.key)
+        label = learned.class_texts[learned.shown_class]
+        return (Pieces([f"P: probability that {self.target_} is {label}"], "dim"), *learned.key)
 
     def _in_words(self) -> list[tuple[str, str]]:
         return self.learned_.parts_in_words()
 
     def _how_to_read(self) -> list[tuple[str, str]]:
-        is_binary = len(self.classes_) == 2
+        is_one = self.learned_.shown_class is not None
         read = (
             "Read it from the top. For each row, the first line whose conditions it satisfies "
             "decides, and all lines below are ignored. Rows that satisfy no line are under else."
         )
         share = ("classes", "the probability of each class for such a row")
-        if is_binary:
+        if is_one:
             share = ("P", "the probability of the class for such a row")
         told = [("", read), ("rows", "the number of rows that a line decided"), share]
         interval = (
             "given these rows and this line, the probability lies in this range with probability "
             "95 %. It is wide if there were few rows"
         )
-        return [*told, ("95 % interval", interval)] if is_binary else told
+        return [*told, ("95 % interval", interval)] if is_one else told
 
     def _cannot_tell(self) -> list[str]:
         return [

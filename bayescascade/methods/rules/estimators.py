@@ -70,7 +70,7 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
         "expected_rules", "expected_size", "concentration", "max_size", "min_support",
     )  # fmt: skip
 
-    _later_parameters: ClassVar[Mapping[str, Any]] = {"memory_limit": 2.0}
+    _later_parameters: ClassVar[Mapping[str, Any]] = {"memory_limit": 2.0, "positive": None}
     _former_parameters: ClassVar[tuple[str, ...]] = ("time_limit",)
 
     # fewer do not reach lists of other rules that are nearly as good, and steps are cheap

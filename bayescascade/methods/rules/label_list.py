@@ -74,6 +74,9 @@ class LabelList(ListedRules):
         Weight of the rows of each class in each part, with the `else` part last.
     concentration : float > 0
         Dirichlet parameter of each class: the number of pseudo-rows of each class in each part.
+    positive : int, optional
+        Position of the class whose probability is shown. None: the second of two classes, all of
+        more.
     """
 
     is_open: ClassVar[bool] = True
@@ -83,6 +86,12 @@ class LabelList(ListedRules):
     rules: tuple[Antecedent, ...]
     counts: Floats
     concentration: float
+    positive: int | None = None
+
+    @property
+    def shown_class(self) -> int | None:
+        """Position of the class whose probability is shown; None if all are."""
+        return 1 if self.positive is None and self.n_classes == 2 else self.positive
 
     @property
     def n_classes(self) -> int:
@@ -164,7 +173,7 @@ class LabelList(ListedRules):
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw the class probabilities of each rule, and return the axes.
 
-        For two classes, this is the probability of the second class, with a 95 % interval.
+        For one shown class, this is its probability, with a 95 % interval.
 
         Parameters
         ----------
@@ -174,12 +183,13 @@ class LabelList(ListedRules):
         rows = count_texts(self.counts.sum(axis=1).tolist())
         told = (self.probabilities.tolist(), self.intervals().tolist(), rows)
         parts = zip(self.labels, *told, strict=True)
-        if self.n_classes == 2:
+        c = self.shown_class
+        if c is not None:
             bars = [
-                Bar(label, (shares[1],), f"n = {n}", (class_color(1, 0.5),), tuple(ends[1]))
+                Bar(label, (shares[c],), f"n = {n}", (class_color(1, 0.5),), tuple(ends[c]))
                 for label, shares, ends, n in parts
             ]
-            x_label = f"P({self.class_texts[1]})   lines: 95 % intervals"
+            x_label = f"P({self.class_texts[c]})   lines: 95 % intervals"
             return plot_bars(bars, ax, x_label=x_label, most=1.0)
         colors = tuple(map(class_color, range(self.n_classes)))
         bars = [Bar(label, tuple(shares), f"n = {n}", colors) for label, shares, _, n in parts]
@@ -188,8 +198,8 @@ class LabelList(ListedRules):
     def explain(self, row: Mapping[str, object] | pd.Series | pd.DataFrame) -> str:
         """Return in words the rule that applies to a row, and its class probabilities.
 
-        For two classes, the text has the probability of the second class; for more, all
-        probabilities in decreasing order. A missing cell satisfies no condition unless missing
+        The text has the probability of the shown class, or all probabilities in decreasing order. A
+        missing cell satisfies no condition unless missing
         cells are a level of their column. A DataFrame must have one row.
 
         Raises
@@ -209,7 +219,8 @@ class LabelList(ListedRules):
         """Return the same as `explain`, for the codes of a row (n_columns,)."""
         part = int(self.part_of_codes(codes[:, np.newaxis])[0])
         of_part, intervals = self.probabilities[part], self.intervals()[part]
-        chosen = [1] if self.n_classes == 2 else np.argsort(-of_part, kind="stable").tolist()
+        c = self.shown_class
+        chosen = np.argsort(-of_part, kind="stable").tolist() if c is None else [c]
         told = [
             f"P({self.class_texts[c]}) = {estimate_text(of_part[c], *intervals[c])}" for c in chosen
         ]
@@ -218,19 +229,20 @@ class LabelList(ListedRules):
     def page(self) -> Page:
         """Return the table: rows in each part, posterior means, 95 % intervals.
 
-        For two classes, there is a column for the probability of the second class, and one for its
-        interval. For more classes, each class has a column. If they do not fit, the classes of each
+        If one class is shown, there is a column for its probability, and one for its interval.
+        Otherwise each class has a column. If they do not fit, the classes of each
         part are listed below it with intervals, the most probable first, and improbable classes are
         summed as "others".
         """
         intervals = self.intervals()
-        if self.n_classes == 2:
-            head = f"P({printable(self.class_texts[1])})"
+        c = self.shown_class
+        if c is not None:
+            head = f"P({printable(self.class_texts[c])})"
             is_short = longest([head]) <= _LONGEST_CLASS
-            probabilities = self._probabilities(1, head if is_short else "P")
-            ends = Numbers("95 % interval", list(map(interval_text, intervals[:, 1].tolist())))
+            probabilities = self._probabilities(c, head if is_short else "P")
+            ends = Numbers("95 % interval", list(map(interval_text, intervals[:, c].tolist())))
             columns = [self._rows, probabilities, ends]
-            told = Pieces([f"P: probability of {self.class_texts[1]}"], "dim", indent=3)
+            told = Pieces([f"P: probability of {self.class_texts[c]}"], "dim", indent=3)
             return (*(() if is_short else (told,)), self._parts_table(columns))
         below = []
         for of_part, ends in zip(self.probabilities, intervals, strict=True):
@@ -261,7 +273,7 @@ class LabelList(ListedRules):
 
     def _fitting(self, wide: Page, narrow: Page) -> Page:
         """Return the wide page if each of several classes has a column, otherwise the narrow."""
-        if self.n_classes == 2 or longest(self._headers) > _LONGEST_CLASS:
+        if self.shown_class is not None or longest(self._headers) > _LONGEST_CLASS:
             return narrow
         return (Fitting(self._class_table, _LEAST_LABEL, wide, narrow),)
 

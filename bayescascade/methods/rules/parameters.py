@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bayescascade.base.parameters import Choice, Integer, Parameters, Real
+from bayescascade.base.parameters import Choice, Integer, Label, Parameters, Real
 from bayescascade.model.listed import ListedDensity
 from bayescascade.model.parameters import (
     SAMPLED,
@@ -67,6 +67,9 @@ class LabelListParameters(ListParameters):
         4, "Number of quantile bins for numbers that are not declared", minimum=2, maximum=65_535
     )
     unknown = unknown_choice(ignore="meets no condition")
+    positive = Label(
+        None, "Label whose probability is shown", none="the second of two labels", metavar="LABEL"
+    )
 
 
 RULES = ListedDensity("rules", "DensityRuleList", DensityListParameters, "a list of rules")

@@ -1,0 +1,212 @@
+"""Details of predicted labels: calibration and errors, for all rows and for groups of rows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayescascade.base.arrays import Floats
+from bayescascade.base.errors import DataError
+from bayescascade.data.column import Column
+from bayescascade.data.levels import factorize, level_text, to_numbers
+from bayescascade.model.label_curves import Calibration, calibration_by_bins
+from bayescascade.model.scores import LabelScores, confusion_page
+from bayescascade.report.numbers import count_texts, diagnostic_text, share_text
+from bayescascade.report.page import BLANK, Numbers, Page, Pieces, PrintedTable
+
+_MOST_GROUPS = 64
+_NONE = "-"  # a share of no rows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelDetails:
+    """AUC, calibration and confusion matrix of the predictions for some rows.
+
+    Parameters
+    ----------
+    auc : float
+        NaN if it is not defined.
+    of_what : str
+        What the calibrated probabilities are of, such as "P(yes)".
+    calibration : Calibration
+    confusion : (n_classes, n_classes) float64
+        Weights by true (rows) and predicted class.
+    """
+
+    auc: float
+    of_what: str
+    calibration: Calibration
+    confusion: Floats
+
+    @classmethod
+    def of(cls, scores: LabelScores, names: Sequence[str]) -> "LabelDetails":
+        """Return the details of some scores; `names` are those of the classes."""
+        return cls(scores.auc, *calibration_by_bins(scores, names), scores.confusion)
+
+    def page(self, target: str, names: Sequence[str]) -> Page:
+        """Return calibration and confusion matrix; `target` is the name of the labels."""
+        differ = share_text(self.calibration.difference)
+        told = [
+            f"AUC {diagnostic_text(self.auc, 3)}",
+            f"predicted {self.of_what} and observed shares differ by {differ} on average",
+        ]
+        return (
+            Pieces(told),
+            BLANK,
+            self.calibration.table(self.of_what),
+            BLANK,
+            *confusion_page(self.confusion, target, names),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON types."""
+        calibration = {k: v.tolist() for k, v in self.calibration._asdict().items()}
+        return {
+            "auc": None if np.isnan(self.auc) else self.auc,
+            "of_what": self.of_what,
+            "calibration": calibration,
+            "confusion": self.confusion.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> "LabelDetails":
+        """Rebuild from `to_dict`; KeyError, TypeError or ValueError if it is damaged."""
+        bins = (np.array(record["calibration"][name], np.float64) for name in Calibration._fields)
+        calibration, confusion = Calibration(*bins), np.array(record["confusion"], np.float64)
+        if len({each.shape for each in calibration}) != 1 or calibration.weights.ndim != 1:
+            raise ValueError(f"bins must have three numbers each, got {record['calibration']}")
+        if confusion.ndim != 2 or not (confusion >= 0.0).all():
+            raise ValueError(f"a confusion matrix must have weights, got {record['confusion']}")
+        auc = np.nan if record["auc"] is None else float(record["auc"])
+        return cls(auc, str(record["of_what"]), calibration, confusion)
+
+
+class GroupScores:
+    """Scores of the rows of each group.
+
+    Parameters
+    ----------
+    by : str
+        Name of the column whose values are the groups.
+    bins : Column or None
+        The same column if its bins are the groups, not its values.
+    names : sequence of str
+        Names of the classes.
+    positive : int or None
+        The judged class; see `LabelScores`.
+    """
+
+    def __init__(
+        self, by: str, bins: Column | None, names: Sequence[str], positive: int | None
+    ) -> None:
+        self.by, self.names = by, names
+        self._bins, self._positive = bins, positive
+        self._scores: dict[str, LabelScores] = {}
+        if bins is not None:
+            for group in self._bin_texts:
+                self._scores[group] = LabelScores(len(names), positive)
+
+    def add(
+        self,
+        cells: pd.Series,
+        labels: NDArray[np.integer],
+        probabilities: Floats,
+        weights: Floats | None,
+        predicted: NDArray[np.integer],
+    ) -> None:
+        """Add a block of rows, whose column `by` has the cells (n,); see `LabelScores.add`.
+
+        DataError if there are more than 64 groups, or a cell cannot be read.
+        """
+        groups = self._groups_of(cells)
+        for group in dict.fromkeys(groups.tolist()):
+            if group not in self._scores:
+                self._scores[group] = LabelScores(len(self.names), self._positive)
+            if len(self._scores) > _MOST_GROUPS:
+                raise DataError(
+                    f'column "{self.by}" must have at most {_MOST_GROUPS} different values for '
+                    "groups, got more: cut it into ranges first"
+                )
+            own = groups == group
+            own_weights = None if weights is None else weights[own]
+            self._scores[group].add(labels[own], probabilities[own], own_weights, predicted[own])
+
+    def page(self) -> Page:
+        """Return a line for each group: rows, accuracy, error rates and calibration."""
+        measured = self.to_dict()
+        groups, found = list(measured), list(measured.values())
+        heads = {"accuracy": "accuracy"}
+        told = [f"accuracy: share of correct predictions, by {self.by}"]
+        if self._judged is None:
+            of_what = "the predicted class"
+        else:
+            name = of_what = self.names[self._judged]
+            heads |= {"false_positive_rate": "false pos.", "false_negative_rate": "false neg."}
+            told += [
+                f"false pos.: share of the other rows that are predicted to be {name}",
+                f"false neg.: share of the rows of {name} that are predicted to be another class",
+            ]
+        heads |= {"predicted": "predicted", "observed": "observed"}
+        told.append(f"predicted, observed: mean probability of {of_what}, and its share")
+        counts = count_texts([one["weight"] for one in found])
+        columns = [
+            Numbers(head, [_NONE if one[key] is None else share_text(one[key]) for one in found])
+            for key, head in heads.items()
+        ]
+        table = PrintedTable(groups, [Numbers("rows", counts), *columns], self.by)
+        return (table, *(Pieces([text], "dim") for text in told))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the scores of each group as plain data: bins in order, or the largest first."""
+        found = [(group, scores) for group, scores in self._scores.items() if scores.weight > 0.0]
+        if self._bins is None:
+            found.sort(key=lambda one: -one[1].weight)
+        return {group: self._measures(scores) for group, scores in found}
+
+    @property
+    def _bin_texts(self) -> list[str]:
+        assert self._bins is not None
+        n_bins = len(self._bins.edges) - 1
+        return [self._bins.describe_codes((b,), is_open=True) for b in range(n_bins)]
+
+    def _groups_of(self, cells: pd.Series) -> NDArray[np.object_]:
+        """Return the text of each row's group, (n,)."""
+        if self._bins is None:
+            values, codes, *_ = factorize(self.by, cells)
+            texts = list(map(level_text, values))
+        else:
+            numbers = to_numbers(f'column "{self.by}"', cells)
+            codes = np.searchsorted(self._bins.edges[1:-1], numbers, side="right")
+            codes[np.isnan(numbers)] = -1
+            texts = self._bin_texts
+        return np.array([*texts, "missing"], dtype=object)[codes]  # code -1 is the last
+
+    @property
+    def _judged(self) -> int | None:
+        return LabelScores(len(self.names), self._positive).positive
+
+    def _measures(self, scores: LabelScores) -> dict[str, Any]:
+        _, said, hits, weights = scores.confidences(self.names)
+        measures = {
+            "accuracy": scores.accuracy,
+            "accuracy_error": scores.accuracy_error,
+            "log_loss": scores.log_loss,
+            "auc": scores.auc,
+            "predicted": _share(float(said @ weights), scores.weight),
+            "observed": _share(float(hits.sum()), scores.weight),
+        }
+        if scores.positive is not None:
+            c, n = scores.positive, scores.confusion
+            others = n.sum() - n[c].sum()
+            measures["false_positive_rate"] = _share(n[:, c].sum() - n[c, c], others)
+            measures["false_negative_rate"] = _share(n[c].sum() - n[c, c], n[c].sum())
+        plain = {k: None if np.isnan(v) else float(v) for k, v in measures.items()}
+        own = {"rows": scores.n_rows, "weight": scores.weight}
+        return {**own, **plain, "confusion": scores.confusion.tolist()}
+
+
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole > 0.0 else np.nan
