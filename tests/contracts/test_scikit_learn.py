@@ -71,6 +71,8 @@ def _own_faults(estimator: Any) -> dict[str, str]:
     if isinstance(estimator, AdaptiveClassifier | AutoBudgetClassifier | GreedyMiserClassifier):
         # a row twice may be in both parts, one of weight 2 is in one
         found["check_sample_weight_equivalence_on_dense_data"] = "rows that judge are drawn"
+    if isinstance(estimator, NeighborCompressionClassifier):
+        found["check_sample_weight_equivalence_on_dense_data"] = "rows are drawn to begin with"
     if isinstance(estimator, AutoBudgetClassifier) and estimator.methods == ("prune",):
         found |= dict.fromkeys(OF_WEIGHTS, "prunings do not support weights: see the test below")
     return found
