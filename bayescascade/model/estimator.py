@@ -314,8 +314,9 @@ class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
         """Return the shares of the draws, and a note if draws are larger than the shown state."""
         shares, plural = self.summary_.shares, self.size_words[1]
         own = getattr(self.learned_, self.size_name)
+        word = "tempered" if self.summary_.is_tempered else "posterior"
         larger = larger_draws(shares.get(plural, {}), self.learned_word, plural, own)
-        return (*shares_page(shares, self.summary_.as_best), *larger)
+        return (*shares_page(shares, self.summary_.as_best, word), *larger)
 
     def _data_pieces(self) -> list[str]:
         return data_pieces(self.summary_, self.schema_)

@@ -66,11 +66,14 @@ def column_words(column: Column, *, is_open: bool = False) -> str:
 
 
 def shares_page(
-    shares: Mapping[str, Mapping[str, float]], as_best: Mapping[str, float] | None = None
+    shares: Mapping[str, Mapping[str, float]],
+    as_best: Mapping[str, float] | None = None,
+    word: str = "posterior",
 ) -> Page:
     """Return the draws' shares of sizes, first splits or rules, and columns; nothing without draws.
 
-    `as_best` are shares of draws that agree with the shown state, in part or completely.
+    `as_best` are shares of draws that agree with the shown state, in part or completely; `word`
+    names the distribution of the draws.
     """
     told = {title: _share_pieces(each) for title, each in shares.items()}
     if as_best:
@@ -79,8 +82,7 @@ def shares_page(
         ]
     told = {title: pieces for title, pieces in told.items() if pieces}
     starts = [
-        ("" if place else "posterior").ljust(12) + title.ljust(14)
-        for place, title in enumerate(told)
+        ("" if place else word).ljust(12) + title.ljust(14) for place, title in enumerate(told)
     ]
     return tuple(
         Pieces(pieces, indent=len(start), first=start, gap="  ")

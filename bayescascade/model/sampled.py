@@ -169,7 +169,9 @@ class HasDraws:
         check_is_fitted(self)
         if self.summary_.shares:
             return plot_bars(
-                _share_bars(self.summary_.shares), ax, x_label="share of the posterior"
+                _share_bars(self.summary_.shares),
+                ax,
+                x_label=f"share of {self.summary_.drawn_from}",
             )
         if self.summary_.n_draws == 0 or "run_" not in self.__dict__:
             raise DataError("a posterior must have draws to be plotted, got none")

@@ -24,6 +24,16 @@ _NEARLY = 0.95  # share that counts as practically all draws
 _HARDLY = 0.05
 _MOST_R_HAT = 100.0  # chains that never move have infinite R-hat, or nearly
 _MOST_FIRST = 3  # first splits or rules that are named, or one more if this is the last
+_PROBABLE = (
+    "Columns that almost certainly matter",
+    "Columns that may matter",
+    "Columns that hardly matter",
+)
+_DRAWN = (  # the same without a posterior
+    "Columns in nearly all of them",
+    "Columns in some of them",
+    "Columns in hardly any of them",
+)
 _USUAL = 0.9  # share of the draws for the stated range of sizes
 
 
@@ -41,13 +51,18 @@ def doubt_sentences(
     best: the word for the best one, if another is shown.
     """
     found = [_proved(summary, learned, best)]
+    is_tempered = summary.is_tempered and bool(summary.shares)
+    if is_tempered:
+        found.append(f"What follows is from {summary.drawn_from}.")
+    every = f"all {learned}s that are plausible given the rows"
+    every = f"the {learned}s that were drawn" if is_tempered else every
     for title, shares in summary.shares.items():
         if size_words is not None and title == size_words[1]:
-            found.append(_sizes(shares, learned, size_words, size))
+            found.append(_sizes(shares, every, size_words, size))
         elif title == COLUMNS_USED:
-            found.append(_columns(shares))
+            found.append(_columns(shares, _DRAWN if is_tempered else _PROBABLE))
         elif shares:
-            found.append(_first(title, shares))
+            found.append(_first(title, shares, is_tempered))
     if summary.as_best:
         found.append(_as_best(summary.as_best, learned, best))
     return [sentence for sentence in found if sentence]
@@ -105,9 +120,9 @@ def _factor(nats: float) -> str:
 
 
 def _sizes(
-    shares: Mapping[str, float], learned: str, words: tuple[str, str], size: int | None
+    shares: Mapping[str, float], every: str, words: tuple[str, str], size: int | None
 ) -> str:
-    """Return the range of sizes of nine in ten draws."""
+    """Return the range of sizes of nine in ten draws, of `every` one of them in words."""
     usual: list[int] = []
     total = 0.0
     for label, share in shares.items():  # the most probable first
@@ -119,17 +134,18 @@ def _sizes(
     own = "" if size is None else f"; the one shown has {size:,}"
     within = count_of(low, *words) if low == high else f"from {low:,} to {high:,} {words[1]}"
     told = f"{share_text(total)} have {within}{own}"
-    return f"Of all {learned}s that are plausible given the rows, {told}."
+    return f"Of {every}, {told}."
 
 
-def _first(title: str, shares: Mapping[str, float]) -> str:
+def _first(title: str, shares: Mapping[str, float], is_tempered: bool) -> str:
     told = [(label, share) for label, share in shares.items() if share >= 0.005]
     if not told:
         return ""
     shown = told if len(told) == _MOST_FIRST + 1 else told[:_MOST_FIRST]
     listed = ", else ".join(f"{label} ({share_text(share)})" for label, share in shown)
     many = "" if len(told) == len(shown) else f", or one of {len(told) - len(shown)} others"
-    return f"Its {title} is probably {listed}{many}."
+    start = f"Their {title} is" if is_tempered else f"Its {title} is probably"
+    return f"{start} {listed}{many}."
 
 
 def _as_best(shares: Mapping[str, float], learned: str, best: str) -> str:
@@ -141,20 +157,19 @@ def _as_best(shares: Mapping[str, float], learned: str, best: str) -> str:
     )
 
 
-def _columns(shares: Mapping[str, float]) -> str:
+def _columns(shares: Mapping[str, float], words: tuple[str, str, str]) -> str:
     always = [name for name, share in shares.items() if share >= _NEARLY]
     some = [(n, s) for n, s in shares.items() if _HARDLY <= s < _NEARLY]
     never = [name for name, share in shares.items() if share < _HARDLY]
     told = []
     if always:
-        told.append(f"Columns that almost certainly matter: {_names(always)}.")
+        told.append(f"{words[0]}: {_names(always)}.")
     if some:
         told.append(
-            "Columns that may matter: "
-            f"{_names([f'{name} ({share_text(share)})' for name, share in some])}."
+            f"{words[1]}: {_names([f'{name} ({share_text(share)})' for name, share in some])}."
         )
     if never:
-        told.append(f"Columns that hardly matter: {_names(never)}.")
+        told.append(f"{words[2]}: {_names(never)}.")
     return " ".join(told)
 
 

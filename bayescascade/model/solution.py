@@ -18,6 +18,12 @@ from bayescascade.model.posterior import Posterior
 
 S = TypeVar("S")
 
+TEMPERED = "tempered at"
+"""Words before a number of rows, in the scope of a proof about a tempered distribution."""
+
+NO_POSTERIOR = "which is no posterior"
+"""What every print says about a tempered distribution."""
+
 _EVERY = 0.5  # seconds between reports
 
 
@@ -44,6 +50,11 @@ class Certificate:
     log_evidence: float | None
     scope: str = ""
     is_rounding: bool = False
+
+    @property
+    def is_tempered(self) -> bool:
+        """Whether the states are those of a tempered distribution, by the scope."""
+        return TEMPERED in self.scope
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "Certificate":

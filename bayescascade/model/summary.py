@@ -15,7 +15,7 @@ from bayescascade.model.diagnostics import (
 )
 from bayescascade.model.draws import PosteriorRun
 from bayescascade.model.held_out import HeldOut
-from bayescascade.model.solution import Certificate, Solution
+from bayescascade.model.solution import NO_POSTERIOR, Certificate, Solution
 from bayescascade.model.trace import trace_words
 from bayescascade.report.numbers import diagnostic_text, nats_text
 from bayescascade.report.page import count_of
@@ -120,6 +120,16 @@ class FitSummary:
         return self.interrupted or self.stopped_after is not None
 
     @property
+    def is_tempered(self) -> bool:
+        """Whether draws and shares are those of a tempered distribution."""
+        return self.certificate is not None and self.certificate.is_tempered
+
+    @property
+    def drawn_from(self) -> str:
+        """The distribution of draws and shares, in words."""
+        return f"a tempered distribution, {NO_POSTERIOR}" if self.is_tempered else "the posterior"
+
+    @property
     def ending(self) -> str:
         """What ended the search early, in words; empty if it was not ended early."""
         if self.interrupted:
@@ -216,6 +226,8 @@ class FitSummary:
             name: {k: _plain(v) for k, v in asdict(d).items()}
             for name, d in self.diagnostics.items()
         }
+        if self.is_tempered:
+            record["drawn_from"] = self.drawn_from
         record["as_best"] = dict(self.as_best)
         if not self.as_best:
             del record["as_best"]  # few models have it

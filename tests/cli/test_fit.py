@@ -205,6 +205,15 @@ def test_dependent_leaves_are_fitted_and_shown(tmp_path):
     assert "tempered at 300 rows, which is no posterior" in told
     assert " (0." in told
     assert run("show", out).stdout == found.stdout
+    assert "\ntempered    " in found.stdout
+    assert "\nposterior " not in found.stdout
+    html = tmp_path / "m.html"
+    run("show", out, "--html", html)
+    report = html.read_text(encoding="utf-8")
+    assert "What follows is from a tempered distribution, which is no posterior." in report
+    assert "plausible" not in report
+    record = json.loads(run("show", out, "--json").stdout)
+    assert record["summary"]["drawn_from"] == "a tempered distribution, which is no posterior"
     chosen = run("fit", TITANIC, *options, "--max-depth", 1, "--temper", "auto")
     assert "temper chosen on held-out rows" in " ".join(chosen.stdout.split())
     given = run("fit", TITANIC, "--temper", 300, "--model", "leaf")

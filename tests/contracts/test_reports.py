@@ -246,6 +246,13 @@ def test_doubt_is_told_in_plain_words():
     )
     fine = replace(rough, diagnostics={"n_leaves": Diagnostic(9.0, 1.0, 1.0, 900.0)})
     assert "you can rely on" in doubt_sentences(fine, "tree", ("leaf", "leaves"), 9)[0]
+    proof = Certificate(0.0, "9 boxes", None, "of depth up to 2, tempered at 300 rows,")
+    tempered = doubt_sentences(replace(fine, certificate=proof), "tree", ("leaf", "leaves"), 9)
+    assert "from a tempered distribution, which is no posterior" in tempered[1]
+    assert not any(word in " ".join(tempered[1:]) for word in ("plausible", "certain", "probabl"))
+    untempered = replace(proof, scope="of depth up to 2")
+    told = doubt_sentences(replace(fine, certificate=untempered), "tree", ("leaf", "leaves"), 9)
+    assert "plausible" in told[1]
     few = replace(rough, diagnostics={"n_leaves": Diagnostic(9.0, 1.0, math.nan, math.nan)})
     assert "(R-hat unknown, " in doubt_sentences(few, "tree", ("leaf", "leaves"), 9)[0]
     proved = replace(rough, certificate=Certificate(0.0, "9 boxes", None))

@@ -377,7 +377,8 @@ class AutoCascade(Baseline[LearnedDensityTree]):
         chosen = self.cascade_
         about: Page = ()
         if self._shown_cascade is not self._asked:
-            about = (Pieces(["the posterior of the chosen model, not of the tree shown:"]),)
+            word = "draws" if chosen.summary_.is_tempered else "posterior"
+            about = (Pieces([f"the {word} of the chosen model, not of the tree shown:"]),)
         found = (*chosen._warnings_page(), *self._choice_page())
         return (*found, BLANK, *about, *chosen._posterior_page())
 

@@ -22,7 +22,7 @@ from bayescascade.methods.cascades.shallow_trees import TEMPERS, ShallowTrees
 from bayescascade.methods.cascades.tree_posterior import CascadePosterior
 from bayescascade.model.guard import shown_gap
 from bayescascade.model.search import Search
-from bayescascade.model.solution import Certificate
+from bayescascade.model.solution import NO_POSTERIOR, TEMPERED, Certificate
 from bayescascade.report.page import count_of
 
 _N_FOLDS = 5  # for the choice of a temper
@@ -241,7 +241,7 @@ n_features_in_, feature_names_in_
         if name == "temper" and value == "auto":
             return "temper chosen on held-out rows, which is not Bayes"
         if name == "temper" and value not in (None, "none"):
-            return f"tempered at {value:g} rows, which is no posterior"
+            return f"{TEMPERED} {value:g} rows, {NO_POSTERIOR}"
         return super()._words_of(name, parameters)
 
     def _check_model(self) -> None:
@@ -284,7 +284,7 @@ n_features_in_, feature_names_in_
             gap=gap,
             extent=count_of(exact.n_boxes, "box", "boxes"),
             log_evidence=exact.log_evidence if exact.temper is None else None,
-            scope=scope if temper is None else f"{scope}, tempered at {exact.temper:g} rows,",
+            scope=scope if temper is None else f"{scope}, {TEMPERED} {exact.temper:g} rows,",
             is_rounding=gap > 0.0,
         )
         names = (*table.schema.names, "none")

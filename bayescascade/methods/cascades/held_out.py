@@ -38,6 +38,7 @@ from bayescascade.methods.cascades.shallow_extent import extent_of, fitting_tree
 from bayescascade.methods.cascades.shallow_trees import TEMPERS, ShallowTrees
 from bayescascade.methods.cascades.tree import Tree
 from bayescascade.model.kept_draws import thinned
+from bayescascade.model.solution import TEMPERED
 
 _N_FOLDS, _MOST_HELD = 5, 2_000.0  # folds; no more folds after this many rows
 _N_CHAINS, _N_AVERAGED = 2, 40  # chains of short searches, and draws in an average
@@ -146,7 +147,7 @@ class Candidate:
         elif "concentration" in own:
             told.append(f"concentration {own['concentration']:g}")
         if own.get("temper") is not None:
-            told.append(f"tempered at {own['temper']:g} rows")
+            told.append(f"{TEMPERED} {own['temper']:g} rows")
         return ", ".join(told)
 
     def to_record(self) -> dict[str, Any]:
