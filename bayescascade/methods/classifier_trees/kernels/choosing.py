@@ -53,12 +53,15 @@ def pay(prices, feature, times):
 
 @inner_kernel
 def pivot(squares, column, first):
-    """Eliminate a column from all columns from `first` on, and set it to 0."""
+    """Eliminate a column from all columns from `first` on, and set it to 0.
+
+    Only its row is read, as in `eliminate`; `rounding` relies on this.
+    """
     size = squares.shape[0]
     diagonal = squares[column, column]
     if diagonal > SINGULAR:
         for i in range(first, size):
-            factor = squares[i, column] / diagonal
+            factor = squares[column, i] / diagonal
             if factor != 0.0 and i != column:
                 for j in range(first, size):
                     squares[i, j] -= factor * squares[column, j]
