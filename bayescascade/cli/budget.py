@@ -239,7 +239,8 @@ class FoundWithin:
         measured_on = "measured on the test rows; ±: standard error"
         told = Pieces([measured_on, *curve.nothing_texts], "dim")
         table = curve.table(curve.labels, "budget", self._choices() if self._is_auto else None)
-        page = (Heading(heading), Pieces([split]), *few, BLANK, table, BLANK, told)
+        notes = (Pieces([text]) for text in model.notes_)
+        page = (Heading(heading), Pieces([split]), *few, *notes, BLANK, table, BLANK, told)
         if not self._is_auto:
             return page
         settings = [f"budget {amount:.12g}: {one.settings_text}" for amount, one in self.fitted]
@@ -289,6 +290,7 @@ class FoundWithin:
             "n_training_rows": n_learned,
             "n_validation_rows": sum(n_measured),
             "n_test_rows": n_tested,
+            **({"notes": list(notes)} if (notes := self.fitted[0][1].notes_) else {}),
             "nothing": {"predicted": curve.commonest, **_measured(curve.nothing)},
             "points": points,
         }

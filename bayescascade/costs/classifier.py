@@ -168,7 +168,7 @@ class BudgetedClassifier(MatrixClassifier):
         encoder = encoder or MatrixEncoder.learn(given, self._policy())
         self._set_columns(encoder, FeatureCosts.of(self.costs, encoder.columns))
         training = TrainingRows.read(self._reader, given, validation, owner=type(self).__name__)
-        self.classes_ = training.classes
+        self.classes_, self.notes_ = training.classes, training.notes
         return training
 
     def fit_budgets(

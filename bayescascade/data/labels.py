@@ -18,6 +18,7 @@ from bayescascade.data.arrow_frames import as_column
 from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.declarations import ColumnKinds, Declarations, by_name, declared
 from bayescascade.data.given import GivenRows
+from bayescascade.data.label_notes import label_notes
 from bayescascade.data.levels import Cells, check_numbers, holds_numbers, level_text, to_numbers
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.sources import with_missing_codes
@@ -142,6 +143,7 @@ class TrainingRows:
     weights: Floats  # (n_rows,) >= 0, some positive; 1 each if none were given
     validation_rows: Matrix  # (n_validation_rows, n_matrix_columns); `rows` if there are no others
     validation_labels: Integers | None  # (n_validation_rows,); None if not given
+    notes: tuple[str, ...] = ()  # on columns that say what the label or another column says
 
     @classmethod
     def read(
@@ -173,9 +175,9 @@ class TrainingRows:
                 checked = check_labels(validation.labels, "y_val", owner)
                 validation_labels = label_codes(checked, classes, "y_val")
                 _check_length("y_val", validation_labels, "X_val", validation_rows)
-        return cls(
-            rows, classes, labels.astype(np.int64), weights, validation_rows, validation_labels
-        )
+        labels = labels.astype(np.int64)
+        notes = label_notes(given.frame(), labels, weights)
+        return cls(rows, classes, labels, weights, validation_rows, validation_labels, notes)
 
     @property
     def n_classes(self) -> int:
@@ -214,6 +216,7 @@ class LabeledRows:
     table: Table
     target: str  # the table's column of labels
     classes: NDArray[Any]  # (n_classes,), the label of each code of that column
+    notes: tuple[str, ...] = ()  # as those of `TrainingRows`
 
     @classmethod
     def of_table(cls, table: Table, target: object) -> "LabeledRows":
@@ -281,7 +284,7 @@ class LabeledRows:
             missing=kinds.missing,
             source=source,
         )
-        return cls(table, target, classes)
+        return cls(table, target, classes, label_notes(frame, codes, weights))
 
 
 def _check_classes(name: str, numbers: NDArray[np.floating]) -> None:

@@ -145,6 +145,7 @@ class MatrixClassifier(LabeledFiles, MatrixEstimator):
         self._set_encoder(MatrixEncoder.learn(given, self._policy()))
         training = TrainingRows.read(self._encoder, given, owner=type(self).__name__)
         self.classes_, self.n_rows_ = training.classes, len(training.rows)
+        self.notes_ = training.notes
         return training
 
     @by_partitions

@@ -14,6 +14,7 @@ from bayescascade.base.parameters import Parameters
 from bayescascade.base.validation import check_choice, check_integer
 from bayescascade.data.cell_policy import CellPolicy, Matrix
 from bayescascade.data.given import GivenRows
+from bayescascade.data.label_notes import read_notes
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.unknown import UnknownCells
 from bayescascade.model.readable_model import ReadableModel
@@ -37,6 +38,8 @@ class MatrixEstimator(ReadableModel):
         As in scikit-learn.
     n_rows_ : int or None
         Number of training rows; None in files of older versions.
+    notes_ : tuple of str
+        Notes on columns that say what the label or another column says.
     """
 
     cells: ClassVar[CellPolicy] = CellPolicy()
@@ -50,6 +53,7 @@ class MatrixEstimator(ReadableModel):
     missing: str  # for estimators with the choices `MISSING`
 
     n_rows_: int | None = None
+    notes_: tuple[str, ...] = ()
 
     _encoder: MatrixEncoder
 
@@ -139,7 +143,7 @@ class MatrixEstimator(ReadableModel):
         return (
             Heading([self.title, *self._heading()]),
             *self._how_made(),
-            *(Pieces([text]) for text in self._encoder.missing_texts),
+            *(Pieces([text]) for text in (*self._encoder.missing_texts, *self.notes_)),
             *self._how_found(),
         )
 
@@ -162,6 +166,9 @@ class MatrixEstimator(ReadableModel):
         """Return the number of training rows in words, if it is known."""
         return [] if self.n_rows_ is None else [count_of(self.n_rows_, "row")]
 
+    def _learned_from(self) -> list[str]:
+        return [*super()._learned_from(), *self.notes_]
+
     def _column_names(self) -> list[str]:
         return self.feature_texts
 
@@ -170,7 +177,8 @@ class MatrixEstimator(ReadableModel):
     def _encoding_fields(self) -> dict[str, Any]:
         """Return the columns for a saved file."""
         n_rows = {} if self.n_rows_ is None else {"n_rows": self.n_rows_}
-        return {"encoding": self._encoder.to_dict(), **n_rows}
+        notes = {"notes": list(self.notes_)} if self.notes_ else {}
+        return {"encoding": self._encoder.to_dict(), **n_rows, **notes}
 
     def _read_encoding(self, record: Mapping[str, Any]) -> None:
         """Restore the result of `_encoding_fields`; checks as `_restore`."""
@@ -178,3 +186,4 @@ class MatrixEstimator(ReadableModel):
         self._set_encoder(MatrixEncoder.from_dict(record["encoding"], self.cells))
         if "n_rows" in record:
             self.n_rows_ = check_integer("n_rows", record["n_rows"], 1)
+        self.notes_ = read_notes(record)

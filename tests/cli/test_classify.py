@@ -249,3 +249,32 @@ def test_the_page_begins_with_rows_held_out(tmp_path):
     assert (
         "not measured, because there is a --time-limit" in run(*options, "--time-limit", 60).stdout
     )
+
+
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        ("classify", FEW),
+        ("boxes", ("--method", "fast", "--seed", 0)),
+        ("budget", ("--budgets", 1, "--method", "forest", "--trees", 2, "--seed", 0)),
+    ],
+)
+def test_a_leak_and_ties_are_told_in_every_print(command, options, tmp_path):
+    """A column that has the answer makes a useless model that seems to be perfect."""
+    rng, data, html = np.random.default_rng(0), tmp_path / "rows.csv", tmp_path / "m.html"
+    frame = pd.DataFrame({"a": rng.integers(5, size=90), "y": rng.integers(2, size=90)})
+    frame.assign(b=-frame["a"], k=frame["y"]).to_csv(data, index=False)
+    out = () if command == "budget" else ("--out", tmp_path / "m.json")
+    told = run(command, data, "--target", "y", *options, *out)
+    notes = [
+        f'column "k" alone determines the label in all {68 if command == "budget" else 90} rows',
+        '"a" and "b" mirror each other: either could stand in a rule',
+    ]
+    read = " ".join(told.stdout.split())
+    assert all(note in read for note in notes)
+    found = json.loads(run(command, data, "--target", "y", *options, "--json").stdout)
+    assert [text.partition(": leave")[0] for text in found["notes"]] == notes
+    if out:
+        assert run("show", out[1]).stdout == told.stdout
+        run("show", out[1], "--html", html)
+        assert "alone determines the label in all 90 rows" in html.read_text(encoding="utf-8")

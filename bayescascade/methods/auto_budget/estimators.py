@@ -47,7 +47,7 @@ _ANY = CellPolicy(missing="level")
 _FEWEST_BUDGETS = 3
 _OF_CHOSEN = (
     "_encoder", "n_features_in_", "feature_names_in_", "n_rows_", "classes_", "costs_", "items_",
-    "validation_cost_", "feature_shares_", "item_shares_",
+    "validation_cost_", "feature_shares_", "item_shares_", "notes_",
 )  # fmt: skip
 
 

@@ -105,6 +105,7 @@ class ForestClassifier(BudgetedClassifier):
         encoder, costs, training = read_rows(X, y, self.costs, owner, unknown, **more)
         self._set_columns(encoder, costs)
         self.classes_, self.n_rows_ = training.classes, len(training.rows)
+        self.notes_ = training.notes
         return training
 
     def _become(

@@ -19,6 +19,7 @@ from bayescascade.base.arrays import Codes, Floats
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.base.validation import check_choice, check_real
 from bayescascade.data.given import GivenRows
+from bayescascade.data.label_notes import read_notes
 from bayescascade.data.labels import LabeledRows, class_number, classes_record, read_classes
 from bayescascade.data.levels import level_text
 from bayescascade.data.partitions import by_partitions
@@ -135,6 +136,7 @@ time_limit, until, checkpoint, resume, progress
     concentration_: float = field(init=False)
     classes_: NDArray[Any] = field(init=False)
     target_: str = field(init=False)
+    notes_: tuple[str, ...] = field(init=False, default=())
     posterior_: LabelListPosterior = field(init=False)
     _labeled: LabeledRows | None = field(init=False, default=None)  # None if read from a file
 
@@ -187,6 +189,7 @@ time_limit, until, checkpoint, resume, progress
         """
         search = self.check_parameters()
         self._labeled = self._labeled_rows(X, y, sample_weight)
+        self.notes_ = self._labeled.notes
         if self.positive is not None:
             class_number(self._labeled.classes, self.positive, "positive")
         self._fit_table(self._labeled.table, search)
@@ -430,6 +433,12 @@ time_limit, until, checkpoint, resume, progress
             *(column_words(c, is_open=True) for c in self.schema_.columns),
         ]
 
+    def _head(self) -> Page:
+        return (*super()._head(), *(Pieces([text]) for text in self.notes_))
+
+    def _learned_from(self) -> list[str]:
+        return [*super()._learned_from(), *self.notes_]
+
     def _key(self, learned: LabelList) -> Page:
         if learned.shown_class is None:
             return learned.key
@@ -474,10 +483,18 @@ time_limit, until, checkpoint, resume, progress
     def _own_record(self) -> dict[str, Any]:
         classes = classes_record(self.classes_)
         own = {"target": self.target_, "classes": classes, "concentration": self.concentration_}
-        return {**super()._own_record(), **own}
+        return {**super()._own_record(), **own, **self._notes_record()}
+
+    def _notes_record(self) -> dict[str, Any]:
+        return {"notes": list(self.notes_)} if self.notes_ else {}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return parameters, data, notes, convergence, posterior and list as plain data."""
+        return {**super().to_dict(), **self._notes_record()}
 
     def _read_own(self, record: Mapping[str, Any]) -> None:
         super()._read_own(record)
+        self.notes_ = read_notes(record)
         if not isinstance(record["target"], str):
             raise ModelFileError(
                 f"a saved classifier's target must be text, got {record['target']!r}"

@@ -109,7 +109,7 @@ class GatedSensorsClassifier(GatedSensors, MatrixClassifier):
         if self.activation == "relu" and self.method != "direct":
             raise ParameterError(f'activation must be "sigmoid" for {self.method}, got "relu"')
         training = TrainingRows.read(self._reader, given, owner=type(self).__name__)
-        self.classes_ = training.classes
+        self.classes_, self.notes_ = training.classes, training.notes
         self._shares = np.bincount(training.labels) / len(training.labels)
         targets = np.eye(len(self.classes_))[training.labels]
         return Answers(training.rows, targets, training.labels, SOFTMAX)
