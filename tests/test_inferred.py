@@ -179,4 +179,4 @@ def test_text_in_a_column_of_numbers_is_named():
         frame = pd.DataFrame({"v": cells, "a": ["x", "y"] * 20})
         with pytest.raises(DataError, match="different value in every row") as refused:
             Table.from_frame(frame)
-        assert ('numbers but "abc"' in str(refused.value)) == ("abc" in cells)
+        assert ('numbers but for "abc"' in str(refused.value)) == ("abc" in cells)

@@ -63,9 +63,14 @@ def echo(shown: "Shown", as_json: bool | None, *, full: bool | None = False) -> 
 
 
 def note(text: str) -> None:
-    """Print a note on stderr, as wide as the terminal."""
+    """Print a note on stderr, as wide as the terminal; once, if parts of a command say the same."""
     from bayescascade.report.layout import wrap
 
+    context = click.get_current_context(silent=True)
+    told = set() if context is None else context.meta.setdefault("bayescascade.notes", set())
+    if text in told:
+        return
+    told.add(text)
     first, *others = wrap(f"note: {text}", _layout_options(sys.stderr)["width"], hanging=2)
     click.echo("\n  ".join([first, *others]), err=True)
 

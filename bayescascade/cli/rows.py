@@ -16,6 +16,7 @@ from bayescascade.data.files import open_files
 from bayescascade.data.given import TextTypes, typed_frame
 from bayescascade.data.levels import Cells
 from bayescascade.data.names import check_distinct_names, check_known, check_present
+from bayescascade.data.odd_texts import notes_on_frame
 from bayescascade.data.read_as import ReadAs
 from bayescascade.data.sources import Source, weighted_blocks, with_missing_codes
 from bayescascade.data.table import Table, without_unusable
@@ -65,10 +66,16 @@ def read_frame(
     Columns `as_texts` keep the text of the file, so that no cell changes how others are read.
     Weights and errors: see `read_blocks`.
     """
+    told = list(source.notes)
     blocks = list(read_blocks(source, names, weights))
+    for text in source.notes:  # on cells, which are read now
+        if text not in told:
+            note(text)
     cells = pd.concat([cells for _, cells, _ in blocks], ignore_index=True)
     typed = with_missing_codes(typed_frame(cells) if source.is_text else cells, source)
     frame = typed.assign(**{name: cells[name] for name in as_texts})
+    for text in notes_on_frame(typed.drop(columns=list(as_texts))):
+        note(text)
     if weights is None:
         return frame, None
     row_weights = np.concatenate([block_weights for _, _, block_weights in blocks])

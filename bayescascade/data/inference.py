@@ -12,19 +12,17 @@ it is then read once more, for its bins: they do not depend on how rows come in 
 import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from bayescascade.base.arrays import Flags, Floats
 from bayescascade.base.errors import DataError, UndeclaredError
 from bayescascade.base.typed_words import typed, typed_setting
 from bayescascade.data.bins import RowSample, default_bins
 from bayescascade.data.column import LARGEST_WHOLE, MAX_LEVELS, MAX_NOMINAL_LEVELS, Column
-from bayescascade.data.date_parts import are_dates
 from bayescascade.data.declarations import ColumnDeclaration
 from bayescascade.data.levels import (
     Cells,
@@ -33,7 +31,9 @@ from bayescascade.data.levels import (
     are_numbers,
     check_numbers,
     factorize,
+    first_padded,
     holds_numbers,
+    is_padded,
     level_text,
     parse_texts,
     plain_level,
@@ -41,12 +41,20 @@ from bayescascade.data.levels import (
     to_numbers,
 )
 from bayescascade.data.names import listed_names, typed_names
+from bayescascade.data.odd_texts import (
+    Oddity,
+    hold_dates,
+    notes_on,
+    odd_among_numbers,
+    odd_words,
+    oddities,
+    quoted_texts,
+)
 
 # In fewer rows, all values of an ordinary column may differ by chance.
 _MIN_IDENTIFIED_ROWS = 5
 _MOST_WHOLE = 12  # undeclared integers that are levels
-_MOST_ODD = 3  # values in a message that are not numbers in a column of numbers
-_MOST_DATES = 100  # values that are tested for dates
+_LARGEST_EXACT = 2.0**53  # larger integers are rounded as floats
 _MOST_TOLD = 3  # columns that have a note each
 
 
@@ -88,6 +96,7 @@ class Collector(ABC):
     name: str
     declared: ColumnDeclaration
     is_text: bool  # whether numbers come as text, as in CSV
+    row_of: Callable[[str, str], int | None] = lambda _name, _text: None  # the first with a text
     n_rows: int = 0
     n_missing: int = 0
     first_missing_row: int = 0
@@ -110,6 +119,13 @@ class Collector(ABC):
     @abstractmethod
     def column(self, missing: str, is_weighted: bool) -> Column:
         """Return the column; `missing` is "error" or "level"."""
+
+    def oddities(self) -> list[Oddity]:
+        """Return what may be wrong in a column that is read."""
+        return []
+
+    def _row_of(self, text: str) -> int | None:
+        return self.row_of(self.name, text)
 
     def _count_missing(self, is_missing: Flags) -> None:
         if is_missing.any() and not self.n_missing:
@@ -206,6 +222,7 @@ class LevelCollector(Collector):
             is_text=self.is_text,
             may_be_nominal=is_whole and is_short,
             may_identify=is_whole and self._are_different(levels, is_weighted),
+            are_numbers=True,
         )
 
     @property
@@ -247,6 +264,9 @@ class LevelCollector(Collector):
             problem = self._too_many(count, has_missing_level)
             raise problem if is_undeclared else DataError(str(problem))
         is_in_order = kind == "ordinal" and self._is_ordered
+        if kind == "ordinal" and any(map(is_padded, levels)) and all(map(_is_whole_text, levels)):
+            levels.sort(key=lambda level: (int(level), level))
+            is_in_order = True
         if kind == "ordinal" and not is_in_order and isinstance(levels[0], str):
             some = [level_text(level) for level in sorted(levels)[:3]]
             python = f'ordinal={{"{self.name}": {some}}}'
@@ -261,11 +281,11 @@ class LevelCollector(Collector):
 
     def _of_dates(self) -> UndeclaredError | None:
         """Return a message if a text with too many levels holds dates."""
-        some = self._plain_values[:_MOST_DATES]
-        if not are_dates(pd.Series(some, dtype=object)):
+        texts = self._texts
+        if not hold_dates(texts):
             return None
         message = (
-            f'column "{self.name}" holds dates such as {some[0]}: '
+            f'column "{self.name}" holds dates such as {texts[0]}: '
             f"read their parts ({typed_setting('dates', 'parts', 'ReadAs')}), or {self.drop_words}"
         )
         return UndeclaredError(message, {self.name: _dates_words("dates")})
@@ -278,26 +298,38 @@ class LevelCollector(Collector):
             f"{self.drop_words} or declare its kind"
         )
         why = "different in every row"
-        if odd := self._no_numbers():
-            shown = ", ".join(f'"{text}"' for text in odd)
-            values = {self.name: odd}
-            listed = typed_names(*odd)
-            missing = typed(f"ReadAs(na={values})", f"--na {self.typed_name}:{listed}")
-            message += f". All its values are numbers but {shown}: correct it, or {missing}"
-            why += f"; all numbers but {shown}"
+        if odd := odd_among_numbers(self._texts):
+            message += f". All its values are numbers but for {self._odd_words(odd)}"
+            why += f"; all numbers but for {quoted_texts(odd)}"
         return UndeclaredError(message, {self.name: why})
 
-    def _no_numbers(self) -> list[str]:
-        """Return the few values that are not numbers in a column of numbers; otherwise nothing."""
+    def _odd_words(self, odd: Sequence[str]) -> str:
+        return odd_words(self.name, odd, self._row_of)
+
+    @property
+    def _texts(self) -> list[str]:
+        """The distinct values, if all are text."""
         values = self._plain_values
-        numbers = pd.to_numeric(pd.Series(values, dtype=object), errors="coerce")
-        odd = [str(value) for value, is_odd in zip(values, numbers.isna(), strict=True) if is_odd]
-        return odd if len(odd) <= min(_MOST_ODD, len(values) / 10) else []
+        texts = [value for value in values if isinstance(value, str)]
+        return texts if len(texts) == len(values) else []
+
+    def oddities(self) -> list[Oddity]:
+        """Return what may be wrong in a column that is read; see `Collector.oddities`."""
+        is_plain = not (self._is_categorical or self._is_ordered)
+        if self.declared.kind is not None or not is_plain or are_numbers(self._levels):
+            return []
+        return oddities(self.name, self._texts, self._row_of)
 
     def _too_many(self, count: str, has_missing_level: bool) -> UndeclaredError:
         if (of_dates := self._of_dates()) is not None:
             return of_dates
         counted = f"{count} levels" + (" (one of them for missing cells)" * has_missing_level)
+        if odd := odd_among_numbers(self._texts):
+            message = (
+                f'column "{self.name}" has {counted}, which are numbers but for '
+                f"{self._odd_words(odd)}; otherwise {self.drop_words}"
+            )
+            return UndeclaredError(message, {self.name: f"numbers but for {quoted_texts(odd)}"})
         grouped = typed(f'ReadAs(rare={{"{self.name}": 0.01}})', f"--rare {self.typed_name}:0.01")
         message = (
             f'nominal column "{self.name}" has {counted}, more than {MAX_NOMINAL_LEVELS}: '
@@ -313,6 +345,7 @@ class BinCollector(Collector):
 
     may_be_nominal: bool = False  # whether it has few enough integers
     may_identify: bool = False  # whether its integers differ in all rows
+    are_numbers: bool = False  # whether all its values are known to be numbers
     n_bins: int = 0  # once they were cut
 
     _lowest: float = math.inf
@@ -324,6 +357,10 @@ class BinCollector(Collector):
     def add(self, cells: Cells, weights: Floats | None) -> None:
         """Read the next block of cells and the rows' weights."""
         first_row = self.n_rows + 1
+        # Others that are not declared have shown all their values to a `LevelCollector`.
+        is_unseen = self.is_text and self.declared.kind is None and not self.are_numbers
+        if is_unseen and (padded := first_padded(cells)) is not None:
+            raise DataError(f'column "{self.name}" has leading zeros, as in {padded}')
         label = f'continuous column "{self.name}"'
         numbers = to_numbers(label, cells, first_row)
         present = ~np.isnan(numbers)
@@ -344,9 +381,16 @@ class BinCollector(Collector):
         if self.declared.edges is not None:
             edges = self.declared.edges
         elif self._lowest == self._highest:
-            raise DataError(
+            message = (
                 f'continuous column "{self.name}" must vary, got {self._lowest:g} in every row: '
                 f"{self.drop_words} or give its bin edges"
+            )
+            if not (self.is_beyond_exact and self.declared.kind is None):
+                raise DataError(message)
+            raise UndeclaredError(
+                f'column "{self.name}" has whole numbers that differ only beyond the 16 digits '
+                f"that bins distinguish: {self.drop_words}",
+                {self.name: "whole numbers that differ only beyond 16 digits"},
             )
         else:
             n_bins = self.declared.n_bins or default_bins(self._weight)
@@ -361,12 +405,19 @@ class BinCollector(Collector):
         largest = max(-self._lowest, self._highest)
         return self.declared.edges is None and self._are_whole and largest < LARGEST_WHOLE
 
+    @property
+    def is_beyond_exact(self) -> bool:
+        """Whether it has integers that are rounded as floats, and no edges are declared."""
+        largest = max(-self._lowest, self._highest)
+        return self.declared.edges is None and self._are_whole and largest > _LARGEST_EXACT
+
 
 def notes_of(collectors: Sequence[Collector]) -> list[str]:
     """Return notes on how columns are read; many columns share one note."""
     told = _notes_of_bins(
         [one for one in collectors if isinstance(one, BinCollector) and one.declared.kind is None]
     )
+    told += notes_on(each for collector in collectors for each in collector.oddities())
     gaps = [collector for collector in collectors if collector.n_missing]
     if len(gaps) <= _MOST_TOLD:
         for one in gaps:
@@ -401,6 +452,8 @@ def _note_of_bins(one: BinCollector) -> str:
     if one.may_be_nominal:
         kept = typed(f"nominal={[one.name]}", f"--nominal {one.typed_name}")
         told += f", {kept} keeps them as levels"
+    if one.is_beyond_exact:
+        told += "; bins ignore their digits after the 16th"
     if one.may_identify:
         told += f"; all are different: if they only identify rows, {one.drop_words}"
     return told
@@ -408,6 +461,10 @@ def _note_of_bins(one: BinCollector) -> str:
 
 def _bins_words(python: str, command: str) -> str:
     return typed(f"continuous={python}", f"--continuous {command}:BINS") + " changes the bins"
+
+
+def _is_whole_text(text: Level) -> bool:
+    return isinstance(text, str) and text.lstrip("+-").isdecimal()
 
 
 def _dates_words(dates: str) -> str:

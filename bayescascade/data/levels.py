@@ -32,6 +32,9 @@ _MIXED = ("mixed", "mixed-integer")
 
 _INTERVAL = re.compile(r"\A([\[(])([-+.\de]+?|-inf)(?:\.0)?, ([-+.\de]+?|inf)(?:\.0)?([\])])\Z")
 
+_PADDED = re.compile(r"[-+]?0\d+", re.ASCII)
+_PADDED_LINE = re.compile(r'^"\s*[-+]?0\d+\s*"\r?$', re.ASCII | re.MULTILINE)
+
 _JOINTS = (",", "  ", " and ", " or ", " to ", " is ")  # of conditions and levels in a sentence
 _WORDS = ("", "missing", "anything", "not missing")  # used as words for other things than levels
 
@@ -120,14 +123,34 @@ def tidy_levels(levels: Iterable[Level]) -> list[Level]:
 
 
 def parse_texts(texts: Iterable[Level]) -> list[Level]:
-    """Return a CSV column's distinct texts in the type that pandas.read_csv gives the column."""
+    """Return a CSV column's distinct texts in the type that pandas.read_csv gives the column.
+
+    One exception: if an integer has leading zeros, as a postal code has, the column stays text.
+    """
+    listed = list(texts)
     lines = io.StringIO()
-    csv.writer(lines, quoting=csv.QUOTE_ALL).writerows([text] for text in texts)
+    csv.writer(lines, quoting=csv.QUOTE_ALL).writerows([text] for text in listed)
     lines.seek(0)
     if not lines.getvalue():
         return []
+    if _PADDED_LINE.search(lines.getvalue()):
+        return [level_text(text) for text in listed]
     column = pd.read_csv(lines, header=None, keep_default_na=False, low_memory=False)[0]
     return list(column.tolist())
+
+
+def is_padded(text: object) -> bool:
+    """Return whether a text is an integer with leading zeros, such as a postal code."""
+    return isinstance(text, str) and _PADDED.fullmatch(text.strip()) is not None
+
+
+def first_padded(cells: Cells) -> str | None:
+    """Return the first cell that is an integer with leading zeros, None if there is none."""
+    if not pd.api.types.is_string_dtype(cells.dtype):
+        return None
+    texts = cells.dropna()
+    maybe = texts[texts.str.startswith(("0", "-0", "+0"))]
+    return next(filter(is_padded, maybe.unique()), None)
 
 
 def factorize(name: str, cells: Cells) -> Factor:
@@ -256,8 +279,10 @@ def without_codes(cells: Cells, codes: Sequence[Level]) -> Cells:
 
 
 def _number(value: object) -> float | None:
-    """Return a number, also from its text; None for truth values and other texts."""
+    """Return a number, also from its text; None for truth values, codes and other texts."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, str | int | float | Decimal):
+        return None
+    if is_padded(value):  # "007" is not the number 7
         return None
     try:
         return float(value)

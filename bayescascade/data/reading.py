@@ -212,8 +212,18 @@ class RowReader:
         for name, declared in self.columns.items():
             has_bins = declared.kind == "continuous" or name in binned
             kind = BinCollector if has_bins else LevelCollector
-            found[name] = kind(name=name, declared=declared, is_text=self.source.is_text)
+            found[name] = kind(
+                name=name, declared=declared, is_text=self.source.is_text, row_of=self._row_of
+            )
         return found
+
+    def _row_of(self, name: str, text: str) -> int | None:
+        """Return the first row in which a column has a text."""
+        for first_row, cells, _ in weighted_blocks(self.source, [name], None):
+            is_there = (cells[name] == text).to_numpy(np.bool_)
+            if is_there.any():
+                return first_row + int(np.argmax(is_there))
+        return None
 
     def _scan(self, collectors: Sequence[Collector]) -> float | None:
         """Show all rows to the collectors; return the largest weight, None without weights."""
