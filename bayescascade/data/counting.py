@@ -29,11 +29,11 @@ _MISSING_CELL = pd.Series([None], dtype=object)
 
 
 class ManyValuesError(DataError):
-    """A column has too many values to count them before its levels are known."""
+    """Columns have too many values to count them before their levels are known."""
 
-    def __init__(self, message: str, column: str) -> None:
-        super().__init__(message, column)
-        self.column = column
+    def __init__(self, message: str, columns: frozenset[str]) -> None:
+        super().__init__(message, columns)
+        self.columns = columns
 
 
 class KnownCodes:
@@ -71,6 +71,8 @@ class Codebook:
 
     def encode(self, cells: Cells) -> NDArray[np.int32]:
         """Return the number of each cell, (n_rows,) int32; learns new values."""
+        if self._refuses_numbers(cells):  # before each of them is looked at
+            raise self._many(_MOST_UNDECLARED)
         factor = factorize(self.name, cells)
         form = (factor.is_categorical, factor.is_ordered)
         keys = [(type(value), value) for value in factor.values]
@@ -87,13 +89,23 @@ class Codebook:
                 self._number_of[keys[place]] = len(self._number_of) + 1
             is_domain = self._is_declared or self._forms != {(False, False)}
             if len(self._number_of) > (MAX_LEVELS if is_domain else _MOST_UNDECLARED):
-                message = f'column "{self.name}" has over {len(self._number_of):,} values'
-                raise ManyValuesError(message, self.name)
+                raise self._many(len(self._number_of))
             while self.capacity <= len(self._number_of):
                 self.capacity *= 2
         numbers = [*(self._number_of[key] for key in keys), 0]  # of position -1
         found: NDArray[np.int32] = np.array(numbers, np.int32)[factor.positions]
         return found
+
+    def _refuses_numbers(self, cells: Cells) -> bool:
+        """Return whether cells are too many different numbers, and no declared levels."""
+        is_domain = self._is_declared or not self._forms <= {(False, False)}
+        if is_domain or not isinstance(cells.dtype, np.dtype) or cells.dtype.kind not in "iuf":
+            return False
+        return bool(cells.nunique() > _MOST_UNDECLARED)
+
+    def _many(self, n_values: int) -> ManyValuesError:
+        message = f'column "{self.name}" has over {n_values:,} values'
+        return ManyValuesError(message, frozenset({self.name}))
 
     def show(self, collector: Collector) -> None:
         """Show a collector one cell of each value, in its forms in the data."""
@@ -140,7 +152,8 @@ class RawRows:
 
         weights (n_rows,) float64 >= 0, of the rows of all batches, or a column of the batch;
         `categorical` names columns of a RecordBatch whose dictionaries are categories. Raises
-        DataError, which does not name the row, if a cell or weight cannot be used, and
+        DataError, which does not name the row, if a cell or weight cannot be used (a
+        ManyValuesError has all columns of the batch with too many values), and
         pyarrow.ArrowException if Arrow cannot group a column.
         """
         n_rows = len(batch) if isinstance(batch, pd.DataFrame) else batch.num_rows
@@ -151,9 +164,16 @@ class RawRows:
             cells = _weight_cells(batch, weights)
             row_weights = check_weight_values(label, to_numbers(label, cells), 1)
         numbers = np.empty((len(self.coders), n_rows), np.int32)
+        many: list[ManyValuesError] = []
         for place, (column, row_numbers) in enumerate(zip(self._columns, numbers, strict=True)):
-            row_numbers[:] = column.numbers(batch, column.name in categorical)
+            try:
+                row_numbers[:] = column.numbers(batch, column.name in categorical)
+            except ManyValuesError as error:  # all at once: rows are read again after it
+                many.append(error)
+                continue
             self.n_missing[place] += np.count_nonzero(row_numbers == self.coders[place].missing)
+        if many:
+            raise ManyValuesError(str(many[0]), frozenset().union(*(one.columns for one in many)))
         self._add_sums(numbers, self._rows.to_limbs(row_weights, n_rows))
         self.n_rows += n_rows
 

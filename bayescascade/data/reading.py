@@ -103,12 +103,12 @@ class RowReader:
                     for batch in batches:
                         raw.add(batch, self.weights, self.source.categorical)
         except ManyValuesError as error:
-            if error.column in binned or self.columns[error.column].kind is not None:
+            many = error.columns
+            if many & binned or any(self.columns[name].kind is not None for name in many):
                 raise
-            many = error.column
         else:
             return self._coded(raw, collectors)
-        return self.read_at_once(binned | {many})
+        return self.read_at_once(binned | many)
 
     def read_by_blocks(self) -> CountedRows:
         """Return the same, with rows coded block by block: slower, with full messages."""
