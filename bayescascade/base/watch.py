@@ -52,16 +52,19 @@ class Watch:
         self._end = max(self._end, perf_counter() + seconds)
 
     @contextmanager
-    def part(self, share: float, reserve: float = inf) -> Iterator[None]:
-        """Limit the block to this share of the time left, or to all but `reserve` seconds of it."""
-        end, left = self._end, self.left
+    def part(self, share: float, reserve: float = inf, *, is_final: bool = False) -> Iterator[None]:
+        """Limit the block to this share of the time left, or to all but `reserve` seconds of it.
+
+        is_final: work that the limit of the block ends is not continued later, so `is_up` stays.
+        """
+        end, left, was_up = self._end, self.left, self.is_up
         if end < inf:
             self._end = end - min((1.0 - share) * left, reserve)
         try:
             yield
         finally:
             self._end = end
-            self.is_up = self.is_up and self.left == 0.0
+            self.is_up = was_up or (self.is_up and (is_final or self.left == 0.0))
 
     @contextmanager
     def watching(self) -> Iterator[None]:

@@ -15,11 +15,20 @@ from bayescascade.costs.limits import BudgetError, check_amounts
 T = TypeVar("T")
 
 
+_OF_TRIALS = 0.8
+"""Share of the time left for candidates; the rest is for fitting the best of them to all rows."""
+
+
+def coarse_first(n: int) -> list[int]:
+    """Return places, those of coarser grids first, in case time runs out."""
+    return list(dict.fromkeys(k for step in (4, 2, 1) for k in range(0, n, step)))
+
+
 def tried_in_time(portions: Iterable[Sequence[T]], watch: Watch) -> tuple[list[T], bool]:
     """Return the results before the time limit or Ctrl-C, and whether Ctrl-C ended them."""
     tried: list[T] = []
     try:
-        with watch.watching():
+        with watch.part(_OF_TRIALS, is_final=True), watch.watching():
             for portion in portions:
                 tried += portion
                 if watch.is_over():
@@ -93,8 +102,14 @@ class WithinBudgets(ABC):
             finished candidates.
         """
         self._trial = self._try([self.budget], X, y, sample_weight, X_val, y_val)
-        self.__dict__.update(self._chosen(self.budget).__dict__)
+        self.__dict__.update(self._chosen_in_time(self.budget).__dict__)
         return self
+
+    def _chosen_in_time(self, budget: float | None) -> Self:
+        """Return the best model, whose last fit to all rows is within the time limit of `fit`."""
+        watch: Watch = self._trial.watch
+        with watch.watching():
+            return self._chosen(budget)
 
     def within(self, budget: float) -> Self:
         """Return the model for another budget, chosen among the candidates of `fit`.
@@ -119,6 +134,6 @@ class WithinBudgets(ABC):
             raise KeyboardInterrupt
         for budget in budgets:
             try:
-                yield budget, model._chosen(budget)
+                yield budget, model._chosen_in_time(budget)
             except BudgetError as error:
                 yield budget, error

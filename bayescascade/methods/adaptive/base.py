@@ -55,6 +55,7 @@ HOW_TO_READ = (
 )
 """Terms of the page, or "", and their meanings."""
 
+_OF_FULL = 0.4  # share of the time for the full model and its predictions
 _MOST_OUTPUTS = 3  # classes with a column each
 
 
@@ -104,7 +105,8 @@ class GatedClassifier(WithinBudgets, BudgetedClassifier):
         watch = Watch(self.time_limit)
         generator = np.random.default_rng(self.random_state)
         given = GivenRows.labeled(X, y, sample_weight)
-        trial = self._trial_of(given, GivenRows.validating(X_val, y_val), watch, generator)
+        with watch.watching(), watch.part(_OF_FULL, is_final=True):
+            trial = self._trial_of(given, GivenRows.validating(X_val, y_val), watch, generator)
         self.is_interrupted_ = trial.try_each(self.items_, self._cut)
         return trial
 

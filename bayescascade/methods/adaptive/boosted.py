@@ -27,6 +27,7 @@ from bayescascade.base.arrays import Flags, Floats
 from bayescascade.base.notices import noticed
 from bayescascade.base.watch import check_time
 from bayescascade.costs.items import CostItems
+from bayescascade.costs.tried import coarse_first
 from bayescascade.methods.adaptive.growing import LEAF, BoostedScores, Grower, Growth, Prices, Tree
 from bayescascade.methods.adaptive.objective import Problem, class_chances
 
@@ -156,7 +157,7 @@ class BoostedLearner:
         found = {each: self._tradeoffs(problem, growers[each], each) for each in penalties}
         asked = [
             (penalty, found[penalty][place])
-            for place in _coarse_first(len(found[penalties[0]]))
+            for place in coarse_first(len(found[penalties[0]]))
             for penalty in penalties
         ]
         for penalty, tradeoff in noticed(asked, len(asked), "the trial of further tradeoffs"):
@@ -224,8 +225,3 @@ class BoostedLearner:
             gate = grower.scores(sums.gate[:n], np.zeros(1))
             local = grower.scores(sums.local[: n * c], start)
             yield BoostedFit(gate, local, penalty, tradeoff, share, n, value)
-
-
-def _coarse_first(n: int) -> list[int]:
-    """Return places, those of coarser grids first, in case time runs out."""
-    return list(dict.fromkeys(k for step in (4, 2, 1) for k in range(0, n, step)))

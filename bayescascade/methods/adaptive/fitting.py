@@ -1,7 +1,7 @@
 """Fitting the full model of a gate, and its predictions for rows that it was not fitted to."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +12,8 @@ from sklearn.utils import _safe_indexing
 
 from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import ParameterError
-from bayescascade.base.watch import check_time
+from bayescascade.base.timed_fit import fit_in_time
+from bayescascade.base.watch import watch_in_use
 from bayescascade.costs.acquisition import ChoosingWalk
 from bayescascade.costs.choice import fold_of_rows
 from bayescascade.costs.classifier import BudgetedClassifier
@@ -22,6 +23,8 @@ from bayescascade.data.labels import TrainingRows
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.adaptive.full import FullModel, OfAny, OfBudgeted, OfForest, decisions
 from bayescascade.methods.forests.forest import Forest
+
+_LEAST_TIME = 1e-3  # seconds
 
 LEAST = 1e-3
 """Lower limit of a probability of the full model: one of a forest may be 0."""
@@ -49,12 +52,11 @@ def fit_budgeted(
     chances = full.probabilities(training.rows)
     if not in_sample:
         folds = fold_of_rows(training.labels)
-        for fold in np.unique(folds).tolist():
-            check_time()
+        for fold in _in_time(folds):
             others, inside = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
             if np.unique(training.labels[others]).size < training.n_classes:
                 continue
-            part = clone(fitted).fit(_safe_indexing(X, others), labels[others])
+            part = _within_limit(clone(fitted)).fit(_safe_indexing(X, others), labels[others])
             chances[inside] = part.predict_proba(_safe_indexing(X, inside))
     return Fitted(full, chances)
 
@@ -120,7 +122,7 @@ def own_estimator(estimator: Any, given: GivenRows) -> BudgetedClassifier | None
         return None
     own: BudgetedClassifier = estimator
     if not own.__sklearn_is_fitted__():
-        own = clone(own).fit(given.plain(), given.labels)
+        own = _within_limit(clone(own)).fit(given.plain(), given.labels)
     known = list(own._encoder.columns)
     columns = list(MatrixEncoder.learn(given, own._encoder.policy).columns)
     if known != columns:
@@ -133,8 +135,7 @@ def _by_folds(
 ) -> Floats:
     """Return out-of-fold predictions of clones; the given ones if a fold lacks a class."""
     folds, said = fold_of_rows(training.labels), chances.copy()
-    for fold in np.unique(folds).tolist():
-        check_time()
+    for fold in _in_time(folds):
         others, inside = np.flatnonzero(folds != fold), folds == fold
         if np.unique(training.labels[others]).size == training.n_classes:
             said[inside] = says(_learned(clone(estimator), training, others), training.rows[inside])
@@ -146,9 +147,27 @@ def _learned(estimator: Any, training: TrainingRows, chosen: Integers) -> Any:
     given = {} if (weights == weights[0]).all() else {"sample_weight": weights}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Some inputs do not have OOB scores")
-        return estimator.fit(
-            training.rows[chosen], training.classes[training.labels[chosen]], **given
+        return fit_in_time(
+            estimator, training.rows[chosen], training.classes[training.labels[chosen]], **given
         )
+
+
+def _in_time(folds: Integers) -> Iterator[int]:
+    """Yield the folds that begin before the time is up, and share it."""
+    numbers, watch = np.unique(folds).tolist(), watch_in_use()
+    for place, fold in enumerate(numbers):
+        if watch.is_over():
+            return
+        with watch.part(1.0 / (len(numbers) - place), is_final=True):
+            yield fold
+
+
+def _within_limit(model: BudgetedClassifier) -> BudgetedClassifier:
+    """Return an unfitted model, which takes at most the time left if it has no limit of its own."""
+    left = watch_in_use().left
+    if left < np.inf and model.time_limit is None:
+        model.set_params(time_limit=max(left, _LEAST_TIME))
+    return model
 
 
 def _chances(fitted: Any, rows: Matrix) -> Floats:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,11 +10,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.notices import noticed
 from bayescascade.base.validation import check_real
+from bayescascade.base.watch import watch_in_use
+from bayescascade.costs.tried import coarse_first
 from bayescascade.methods.classifier_trees.cost_sensitive_posterior import (
     CostSensitiveTreePosterior,
 )
 from bayescascade.methods.classifier_trees.growing import GrowingRows, Growth, grow, refitted
-from bayescascade.methods.classifier_trees.judges import Candidate, Judges, node_table
+from bayescascade.methods.classifier_trees.judges import (
+    Candidate,
+    Judges,
+    Trial,
+    node_table,
+)
 from bayescascade.methods.classifier_trees.parameters import CostSensitiveTreeParameters
 from bayescascade.methods.classifier_trees.tree import ClassifierTree
 from bayescascade.methods.classifier_trees.trying import TriedClassifier
@@ -25,6 +33,9 @@ _TRADEOFFS = np.geomspace(1.0, 0.002, 14)
 
 CUTS = (0.003, 0.01, 0.03, 0.1, 0.2)
 """Norms of coefficients below which a feature is not read; labels are -1 and 1."""
+
+_OF_START = 0.5
+"""Share of the time for the starting tree."""
 
 _START = 0.3  # share of all costs that nodes of the starting tree may spend
 
@@ -118,8 +129,12 @@ class CostSensitiveTreeClassifier(TriedClassifier):
         how = Growth((amount,), "greedy", self.max_depth, "soft", "least_squares")
         names = ("penalty", "loss_at", "smoothing", "temperature")
         given = {name: getattr(self, name) for name in names}
-        begun = CostSensitiveTreePosterior(grow(rows, items, how), rows, items, **given)
-        asked = np.unique(begun.dearest_tradeoff() * _TRADEOFFS).tolist()
+        with watch_in_use().part(_OF_START, is_final=True):
+            tree = grow(rows, items, how)
+        begun = CostSensitiveTreePosterior(tree, rows, items, **given)
+        # the largest is the last to be tried: with it, hardly anything is bought
+        every = begun.dearest_tradeoff() * _TRADEOFFS
+        asked = list(dict.fromkeys(every[[*coarse_first(every.size)[1:], 0]].tolist()))
         if self.tradeoff is not None:
             asked = [float(self.tradeoff)]
         for tradeoff in noticed(asked, len(asked), "the ascent for further tradeoffs"):
@@ -129,6 +144,11 @@ class CostSensitiveTreeClassifier(TriedClassifier):
             yield self._cut(posterior, run.best_log_density, rows, judges)
             if run.interrupted:
                 raise KeyboardInterrupt
+
+    def _try(self, *given: Any, **more: Any) -> Trial:
+        trial = super()._try(*given, **more)  # in an order that does not depend on the limit
+        in_order = sorted(trial.candidates, key=attrgetter("posterior.tradeoff"))
+        return trial._replace(candidates=tuple(in_order))
 
     def _cut(
         self,
@@ -141,6 +161,8 @@ class CostSensitiveTreeClassifier(TriedClassifier):
         found: list[CutTree] = []
         seen = None
         for cut in CUTS:
+            if found and watch_in_use().is_over():
+                break
             tree = posterior.learned(posterior.start, cut)
             reads = [node.gate.columns.tolist() for node in tree.nodes], tree.has.tolist()
             if reads == seen:

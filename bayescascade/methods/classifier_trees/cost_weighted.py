@@ -11,6 +11,7 @@ from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.notices import noticed
 from bayescascade.base.validation import check_real
+from bayescascade.base.watch import watch_in_use
 from bayescascade.costs.items import CostItems, CostNorms
 from bayescascade.costs.limits import check_amounts, is_within
 from bayescascade.methods.classifier_trees.growing import GrowingRows
@@ -162,7 +163,7 @@ class CostWeightedLogisticClassifier(TriedClassifier):
 
     def _refitted(self, candidate: Candidate, rows: GrowingRows) -> ClassifierTree:
         (node,) = candidate.tree.nodes
-        if self.refit:
+        if self.refit and not watch_in_use().is_over():
             node = replace(node, leaf=_without_penalty(rows, node.leaf.columns))
         return replace(candidate.tree, nodes=(node,))
 

@@ -5,11 +5,13 @@ Kusner and others (2014), Algorithm 1, corrected as in the errata of the documen
 
 from collections import deque
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy.special import expit
 
 from bayescascade.base.arrays import Floats, Integers
+from bayescascade.base.watch import watch_in_use
 from bayescascade.costs.items import CostItems
 from bayescascade.methods.classifier_trees.basis import Basis
 from bayescascade.methods.classifier_trees.leaves import gate_of, least_squares_leaf, logistic_leaf
@@ -40,11 +42,11 @@ class Growth:
         return self.node_budgets[number if len(self.node_budgets) > 1 else 0]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class GrowingRows:
     """Rows of the matrix (n, n_matrix_columns) to grow from, labels (n,), weights (n,) >= 0.
 
-    made (n, p): the rows in the basis; targets (n, c): indicators, one for two classes.
+    targets (n, c): indicators, one for two classes.
     """
 
     rows: Floats
@@ -52,7 +54,6 @@ class GrowingRows:
     weights: Floats
     basis: Basis
     n_classes: int
-    made: Floats
     targets: Floats
 
     @classmethod
@@ -62,12 +63,23 @@ class GrowingRows:
         """Return rows with their basis and targets."""
         indicators = np.eye(n_classes)[labels]
         targets = indicators[:, 1:] if n_classes == 2 else indicators
-        return cls(rows, labels, weights, basis, n_classes, basis.of_rows(rows), targets)
+        return cls(rows, labels, weights, basis, n_classes, targets)
 
-    def leaf(self, kind: str, sums: Sums, weights: Floats, columns: Integers) -> Linear:
-        """Return the predictor of a leaf whose rows have these weights."""
+    @cached_property
+    def made(self) -> Floats:
+        """The rows in the basis, (n, p)."""
+        return self.basis.of_rows(self.rows)
+
+    def sums(self, weights: Floats) -> Sums:
+        """Return the sums of squares at a node whose rows have these weights."""
+        return squares_of(self.made, self.targets, weights)
+
+    def leaf(
+        self, kind: str, weights: Floats, columns: Integers, sums: Sums | None = None
+    ) -> Linear:
+        """Return the predictor of a leaf whose rows have these weights, perhaps with its `sums`."""
         if kind == "least_squares":
-            return least_squares_leaf(sums, columns)
+            return least_squares_leaf(self.sums(weights) if sums is None else sums, columns)
         there = weights > _LEAST_SHARE * self.weights
         if not there.any():
             there = weights > 0
@@ -82,14 +94,18 @@ class GrowingRows:
 
 
 def grow(rows: GrowingRows, items: CostItems, how: Growth) -> ClassifierTree:
-    """Return a tree grown from rows; `items` are the costs of features."""
+    """Return a tree grown from rows; `items` are the costs of features.
+
+    When the time limit is reached, nodes that have no children yet are leaves.
+    """
+    watch = watch_in_use()
     n_features = items.n_columns
     starts = rows.basis.starts(n_features)
     nodes: list[ClassifierNode] = []
     waiting = deque([(rows.weights, np.zeros(n_features, np.bool_), 0)])
-    while waiting:
+    while waiting and not (nodes and watch.is_over()):
         weights, inherited, number = waiting.popleft()
-        sums = squares_of(rows.made, rows.targets, weights)
+        sums = rows.sums(weights)
         node = Node(sums.squares, starts, items, inherited)
         bought = node.choose(how.budget(number), how.selection)
         has = inherited.copy()
@@ -114,22 +130,29 @@ def grow(rows: GrowingRows, items: CostItems, how: Growth) -> ClassifierTree:
                 gate,
                 threshold,
                 places,
-                rows.leaf(how.leaf, sums, weights, columns),
+                rows.leaf(how.leaf, weights, columns, sums),
             )
         )
-    return ClassifierTree(tuple(nodes), rows.basis, n_features, rows.n_classes)
+    return ClassifierTree(_with_pairs(nodes), rows.basis, n_features, rows.n_classes)
+
+
+def _with_pairs(nodes: list[ClassifierNode]) -> tuple[ClassifierNode, ...]:
+    """Return the first nodes of a tree, breadth first; those without both children are leaves."""
+    n = len(nodes) - (len(nodes) + 1) % 2
+    return tuple(
+        replace(node, children=(-1, -1)) if node.children[1] >= n else node for node in nodes[:n]
+    )
 
 
 def refitted(tree: ClassifierTree, rows: GrowingRows, leaf: str) -> ClassifierTree:
-    """Return the tree with leaves refitted to other rows; leaves without rows stay."""
-    nodes = list(tree.nodes)
+    """Return the tree with leaves refitted to other rows; leaves without rows or time stay."""
+    nodes, watch = list(tree.nodes), watch_in_use()
     for place, there in tree.visited(rows.rows):
         weights = np.zeros(len(rows.labels))
         weights[there] = rows.weights[there]
         node = replace(nodes[place], weight=float(weights.sum()))
-        if node.is_leaf and weights.any():
-            sums = squares_of(rows.made, rows.targets, weights)
-            node = replace(node, leaf=rows.leaf(leaf, sums, weights, node.leaf.columns))
+        if node.is_leaf and weights.any() and not watch.is_over():
+            node = replace(node, leaf=rows.leaf(leaf, weights, node.leaf.columns))
         nodes[place] = node
     return replace(tree, nodes=tuple(nodes))
 

@@ -107,6 +107,7 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
         X_val: Any = None, y_val: Any = None,
     ) -> Trial:  # fmt: skip
         self.declares.check(self)
+        watch = Watch(self.time_limit)
         given = GivenRows.labeled(X, y, sample_weight)
         training = self._read_labeled(given, GivenRows.validating(X_val, y_val))
         total = training.weights.sum()
@@ -126,7 +127,6 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
             everything = GrowingRows.of(
                 basis, rows[counts], labels[counts], weights[counts], training.n_classes
             )
-        watch = Watch(self.time_limit)
         portions = self._candidates(learned, judges, budgets)
         tried, self.is_interrupted_ = tried_in_time(portions, watch)
         return Trial(tuple(tried), training, everything, judges, watch)

@@ -2,15 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.arrays import Flags, Floats, Integers
+from bayescascade.base.watch import watch_in_use
 from bayescascade.costs.choice import Choice
 from bayescascade.costs.items import CostItems
 from bayescascade.costs.limits import is_within
+from bayescascade.costs.tried import coarse_first
 from bayescascade.data.labels import TrainingRows
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.splitting import split_by_class
@@ -26,6 +29,7 @@ from bayescascade.methods.margin_neighbors.margins import Standardized, fit_addi
 from bayescascade.methods.margin_neighbors.policy_posterior import PolicyPosterior
 
 _HELD_OUT = 0.25  # share of the rows, if no validation rows are given
+_OF_BOXES = 0.3  # share of the time left for the classifier of all rows, and of those that learn
 _TRADEOFFS = tuple(np.geomspace(1e-4, 1.0, 30))
 """Tradeoffs to try, times the mean cost of a feature."""
 
@@ -131,7 +135,9 @@ def choose(
     """Return policies for several tradeoffs, or the one given, judged on rows."""
     kept = training.weights > 0
     rows, labels, weights = training.rows[kept], training.labels[kept], training.weights[kept]
-    everything = fit.learn(rows, labels, weights)
+    watch = watch_in_use()
+    with watch.part(_OF_BOXES, is_final=True):
+        everything = fit.learn(rows, labels, weights)
     items = fit.items
     mean = float(np.mean([items.costs[items.of_column(j)].sum() for j in range(items.n_columns)]))
     tradeoffs = [each / (mean or 1.0) for each in _TRADEOFFS] if tradeoff is None else [tradeoff]
@@ -145,13 +151,17 @@ def choose(
         if not judged.size:
             judges, judged, words = rows, labels, "training rows"
         else:
-            learned = fit.learn(rows[~chooses], labels[~chooses], weights[~chooses])
-    tried = []
-    for each in tradeoffs:
+            with watch.part(_OF_BOXES, is_final=True):
+                learned = fit.learn(rows[~chooses], labels[~chooses], weights[~chooses])
+    tried: list[tuple[float, float, float, Flags]] = []
+    for each in (tradeoffs[place] for place in coarse_first(len(tradeoffs))):
+        if tried and watch.is_over():
+            break
         policy = learned.policy(learned.posterior(each))
         wrong = policy.forest.predict_proba(judges).argmax(axis=1) != judged
         cost = float(items.total(items.paid(policy.used(judges))).mean())
         if learned is not everything:  # the policy for all rows must be within a budget, too
             cost = max(cost, everything.policy(everything.posterior(each)).cost)
         tried.append((each, float(wrong.mean()), cost, wrong))
+    tried.sort(key=itemgetter(0))
     return ChosenBoxes(everything, tuple(tried), judged != training.commonest, words)

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.arrays import Flags, Floats
 from bayescascade.base.errors import ParameterError
-from bayescascade.base.watch import Watch
+from bayescascade.base.watch import Watch, watch_in_use
 from bayescascade.costs.acquisition import Walk
 from bayescascade.costs.classifier import BudgetedClassifier
 from bayescascade.costs.tried import WithinBudgets
@@ -24,7 +24,11 @@ from bayescascade.methods.margin_neighbors.box_policy import BoxPolicy
 from bayescascade.methods.margin_neighbors.boxes import Policy
 from bayescascade.methods.margin_neighbors.margins import default_classifier
 from bayescascade.methods.margin_neighbors.nearest import NearestPolicy
-from bayescascade.methods.margin_neighbors.nearest_fitting import ChosenNearest, NearestFit, some
+from bayescascade.methods.margin_neighbors.nearest_fitting import (
+    ChosenNearest,
+    NearestFit,
+    measured,
+)
 from bayescascade.methods.margin_neighbors.parameters import MarginNeighborsParameters
 from bayescascade.methods.margin_neighbors.policy_posterior import PolicyPosterior
 from bayescascade.methods.margin_neighbors.rule import Rule
@@ -140,12 +144,13 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
     ) -> "_Trial":  # fmt: skip
         del budgets
         self._check_parameters()
+        watch = Watch(self.time_limit)
         given = GivenRows.labeled(X, y, sample_weight)
         training = self._read_labeled(given, GivenRows.validating(X_val, y_val))
-        watch = Watch(self.time_limit)
         self.n_rows_ = int((training.weights > 0).sum())
         if self._has_boxes:
-            return _Trial(self._boxes(training), training, watch)
+            with watch.watching():
+                return _Trial(self._boxes(training), training, watch)
         value = self.threshold if self.max_features is None else float(self.max_features)
         fit = NearestFit(
             self.items_, np.asarray(self._encoder.source, np.int64), self.estimator,
@@ -212,7 +217,7 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
         if training.validation_labels is None and training.validation_rows is not training.rows:
             generator = np.random.default_rng(self._seed)
             others = training.validation_rows
-            self._measure(others[some(len(others), generator)], watch)
+            self._measure(others[measured(len(others), generator, watch_in_use())], watch)
         else:
             self._measure_used(found.used(best), watch)
         if self._reads_nothing:  # the sum of no terms need not predict the commonest class
@@ -229,7 +234,7 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
         self.posterior_ = posterior
         self.certificate_ = explored.certificate
         self._asks = found.rows.policy(posterior, Policy() if best is None else None)
-        self._measure(training.validation_rows)
+        self._measure(training.validation_rows, self._trial.watch)
         if best is not None and budget is not None and not self._reads_nothing:
             self._settle(found.choice(best[1], training))
 

@@ -21,6 +21,8 @@ from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.threads import single_threaded
+from bayescascade.base.timed_fit import fit_in_time
+from bayescascade.base.watch import watch_in_use
 from bayescascade.data.splitting import split_by_class
 
 N_FOLDS = 5
@@ -127,25 +129,29 @@ def default_classifier(seed: Any, n_classes: int) -> GradientBoostingClassifier:
 
 
 def fit_additive(estimator: Any, cells: Floats, labels: Integers, sizes: Floats) -> Additive:
-    """Return a clone fitted to standardized cells (n, p), as a sum."""
+    """Return a clone fitted to standardized cells (n, p), as a sum; see `fit_in_time`."""
     model = clone(estimator)
     given = {} if (sizes == sizes[0]).all() else {"sample_weight": sizes}
     with single_threaded():
-        model.fit(cells, labels, **given)
+        fit_in_time(model, cells, labels, **given)
     return Additive.of(model, cells, sizes)
 
 
 def out_of_fold(
     estimator: Any, full: Additive, cells: Floats, labels: Integers, sizes: Floats, starts: Integers
 ) -> Floats:
-    """Return out-of-fold contributions of features to scores, (n, d, c)."""
+    """Return out-of-fold contributions of features to scores, (n, d, c).
+
+    The folds share the time of the current watch.
+    """
     parts = full.of_features(cells, starts)
     folds = split_by_class(labels, [1.0 / N_FOLDS] * N_FOLDS, np.random.default_rng(0))
     n_classes = np.unique(labels).size
     for fold in range(N_FOLDS):
         others, inside = folds != fold, folds == fold
         if inside.any() and np.unique(labels[others]).size == n_classes:
-            found = fit_additive(estimator, cells[others], labels[others], sizes[others])
+            with watch_in_use().part(1.0 / (N_FOLDS - fold), is_final=True):
+                found = fit_additive(estimator, cells[others], labels[others], sizes[others])
             parts[inside] = found.of_features(cells[inside], starts)
     return parts
 

@@ -4,6 +4,10 @@ The order of a row's features depends on the neighbors' margins, on the number o
 the tradeoff, not on the stop rule. So the ways of the judging rows are followed to their ends once
 for each of these, and give the results of all stop rules and predictions: a whole path of budgets
 costs one fit.
+
+Within a time limit, the classifier has fewer stumps, and the margins of its own rows serve as those
+of other rows: few stumps do not adapt to many rows. Judging rows are followed in blocks, each of
+which is spread over all of them, so that the first blocks can judge if there is no time for more.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,6 +26,7 @@ from bayescascade.costs.limits import is_within
 from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.margin_neighbors.kernels.steps import Routes
 from bayescascade.methods.margin_neighbors.margins import (
+    N_FOLDS,
     Standardized,
     default_classifier,
     fit_additive,
@@ -37,6 +42,12 @@ _MOST_OFFSET = 20.0  # nats
 
 MOST_JUDGES = 2000
 """Maximum number of judging rows: each takes a way through all training rows."""
+
+_OF_CLASSIFIER, _OF_FOLDS = 0.4, 0.5
+"""Shares of the time left for the classifier of all rows, and then for those of the folds."""
+
+_BLOCK = 50  # judging rows that are followed between two looks at the time
+_MOST_LATE = 100  # rows to measure the cost of, if the time is up
 
 _NEIGHBORS = (8, 25, 75)
 _GAINS = (0.0, 0.01, 0.05)
@@ -56,6 +67,13 @@ class Judges(NamedTuple):
     parts: Floats
     words: str
     n_settling: int
+
+    def part(self, places: Integers) -> "Judges":
+        """Return some of the rows, given their places, ascending."""
+        return Judges(
+            self.rows[places], self.labels[places], self.own[places], self.parts[places],
+            self.words, int((places < self.n_settling).sum()),
+        )  # fmt: skip
 
 
 class Asked(NamedTuple):
@@ -152,15 +170,43 @@ class Judged(NamedTuple):
 
 
 def follow_all(
-    around: Mapping[str, Neighborhoods], asked: Asked, judges: Judges
-) -> Iterator[Followed]:
-    """Yield the ways of the judging rows for all margins, numbers of neighbors and tradeoffs."""
+    around: Mapping[str, Neighborhoods], asked: Asked, judges: Judges, watch: Watch
+) -> Iterator[tuple[Followed, Judges]]:
+    """Yield ways of the judging rows for all margins, numbers of neighbors and tradeoffs.
+
+    The first are perhaps those of some of the rows, if the time is up; then they are the last.
+    """
+    is_first = True
     for n_neighbors in asked.n_neighbors:
         for tradeoff in asked.tradeoffs:
             for margins, each in around.items():
                 rule = Rule(n_neighbors, tradeoff, "threshold", 1.0, "margin", margins)
-                routes = each.routes(judges.rows, rule, NEVER, judges.own, judges.parts)
-                yield Followed.of(rule, routes, judges.labels)
+                routes, followed = _in_time(each, rule, judges, watch)
+                if len(followed.labels) < len(judges.labels) and not is_first:
+                    return
+                yield Followed.of(rule, routes, followed.labels), followed
+                if watch.is_over():
+                    return
+                is_first = False
+
+
+def _in_time(
+    around: Neighborhoods, rule: Rule, judges: Judges, watch: Watch
+) -> tuple[Routes, Judges]:
+    """Return the ways of the judging rows that are followed before the time is up."""
+    n_blocks = -(-len(judges.labels) // _BLOCK)
+    found: list[Routes] = []
+    places: list[Integers] = []
+    for block in range(n_blocks):
+        if found and watch.is_over():
+            break
+        places.append(np.arange(block, len(judges.labels), n_blocks))
+        part = judges.part(places[-1])
+        found.append(around.routes(part.rows, rule, NEVER, part.own, part.parts))
+    followed = np.concatenate(places)
+    order = np.argsort(followed)
+    routes = Routes(*(np.concatenate(each)[order] for each in zip(*found, strict=True)))
+    return routes, judges.part(followed[order])
 
 
 def judge(followed: Sequence[Followed], asked: Asked, n_settling: int) -> Iterator[Judged]:
@@ -213,24 +259,31 @@ class NearestFit:
         standard = Standardized.of(rows, sizes)
         cells = standard.cells(rows)
         starts = np.searchsorted(self.source, np.arange(self.source[-1] + 2)).astype(np.int64)
-        full = fit_additive(estimator, cells, labels, sizes)
+        is_crossed = self.margins == "out_of_fold"
+        share = _OF_CLASSIFIER / N_FOLDS if is_crossed else _OF_CLASSIFIER
+        with watch.watching(), watch.part(share, is_final=True):
+            full = fit_additive(estimator, cells, labels, sizes)
+            is_late = watch.is_over()
         parts = {"in_sample": full.of_features(cells, starts)}
         others, judged = training.validation_rows, training.validation_labels
         n_settling = 0 if judged is None else min(len(others), MOST_JUDGES)
-        if self.margins != "in_sample" or n_settling < FEW_ROWS:
-            parts["out_of_fold"] = out_of_fold(estimator, full, cells, labels, sizes, starts)
-        around = {
+        needs_folds = self.margins != "in_sample" or n_settling < FEW_ROWS
+        if is_crossed or (needs_folds and not is_late):
+            with watch.watching(), watch.part(_OF_FOLDS, is_final=True):
+                parts["out_of_fold"] = out_of_fold(estimator, full, cells, labels, sizes, starts)
+        around: dict[str, Neighborhoods] = {
             margins: Neighborhoods(
                 rows, labels, sizes, standard, self.source, parts[margins], full,
                 training.n_classes, self.items, self.rest == "neighbors", self.ties == "all",
             )
-            for margins in ("out_of_fold", "in_sample") if self.margins in (margins, "auto")
+            for margins in ("out_of_fold", "in_sample")
+            if margins in parts and self.margins in (margins, "auto")
         }  # fmt: skip
         chosen = some(len(others) if n_settling else 0, generator)
         own = np.zeros(0, np.int64)
         if n_settling < FEW_ROWS:
             own = some(len(rows), generator, FEW_ROWS - n_settling if n_settling else MOST_JUDGES)
-        fair = parts["out_of_fold"][own] if own.size else parts["in_sample"][:0]
+        fair = parts.get("out_of_fold", parts["in_sample"])[own]
         added = full.of_features(standard.cells(others[chosen]), starts)
         judges = Judges(
             np.concatenate([others[chosen], rows[own]]),
@@ -240,13 +293,11 @@ class NearestFit:
             "validation rows" if n_settling else "rows left out one by one",
             n_settling or own.size,
         )  # fmt: skip
-        followed = []
         n_parts = len(around) * len(asked.n_neighbors) * len(asked.tradeoffs)
-        for ways in noticed(follow_all(around, asked, judges), n_parts, "the trial of more rules"):
-            followed.append(ways)
-            if watch.is_over():
-                break
-        tried = tuple(judge(followed, asked, judges.n_settling))
+        each_way = follow_all(around, asked, judges, watch)
+        followed = list(noticed(each_way, n_parts, "the trial of more rules"))
+        judges = followed[-1][1]  # all of them, if there was time
+        tried = tuple(judge([ways for ways, _ in followed], asked, judges.n_settling))
         return ChosenNearest(around, tried, judges, training)
 
     def _asked(self, weight: float) -> Asked:
@@ -305,6 +356,11 @@ class ChosenNearest(NamedTuple):
         wrong = judged.ways.at_ends(judged.rule)[1][:n_settling]
         nothing = judges.labels[:n_settling] != self.training.commonest
         return Choice.of(judges.words, wrong, nothing, self.training)
+
+
+def measured(n_rows: int, generator: np.random.Generator, watch: Watch) -> Integers:
+    """Return the indices of the rows whose cost is measured: few if the time is up."""
+    return some(n_rows, generator, _MOST_LATE if watch.is_over() else MOST_JUDGES)
 
 
 def some(n_rows: int, generator: np.random.Generator, most: int = MOST_JUDGES) -> Integers:

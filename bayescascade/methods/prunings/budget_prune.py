@@ -49,6 +49,7 @@ from bayescascade.methods.prunings.program import Pruning, PruningProgram, is_pr
 from bayescascade.methods.prunings.solvers import FlowSolver, Frontier
 from bayescascade.model.search import Search, Seed
 
+_OF_FOREST = 0.4  # share of the time for a forest that is fitted here
 _LEAST = 1.0  # minimum seconds of pruning, for any time limit
 
 
@@ -208,7 +209,8 @@ class BudgetPruneClassifier(ForestClassifier):
         """
         watch = Watch(self.time_limit)
         self.declares.check(self)
-        training = self._read_forest(X, y, X_val, y_val)
+        with watch.watching(), watch.part(_OF_FOREST, is_final=True):
+            training = self._read_forest(X, y, X_val, y_val)
         watch.grant(_LEAST)
         with watch.watching():
             self._prepare(training)

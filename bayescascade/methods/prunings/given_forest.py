@@ -12,6 +12,7 @@ from sklearn.frozen import FrozenEstimator
 
 from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.base.timed_fit import fit_in_time
 from bayescascade.base.validation import check_integer
 from bayescascade.base.watch import check_time
 from bayescascade.data.labels import TrainingRows
@@ -139,7 +140,7 @@ def _fitted(
             forest.set_params(costs=model.costs)
         X, y, X_val, y_val = given
         return forest.fit(X, y, X_val=X_val, y_val=y_val)
-    forest.fit(training.rows, training.classes[training.labels])
+    fit_in_time(forest, training.rows, training.classes[training.labels])
     setattr(forest, _ENCODING, model._encoder)
     return forest
 
