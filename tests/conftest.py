@@ -18,6 +18,7 @@ import pytest
 from numba.core.compiler_lock import global_compiler_lock
 
 from bayescascade.base import jit, notices
+from bayescascade.base.kernel_cache import FolderCache
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +54,7 @@ def compiled_once(tmp_path_factory: pytest.TempPathFactory):
 
     def compile_alone(kernel, signature):
         # helpers are part of the kernel that calls them, and have no cache
-        if not isinstance(kernel._cache, jit._FolderCache) or global_compiler_lock.is_locked():
+        if not isinstance(kernel._cache, FolderCache) or global_compiler_lock.is_locked():
             return compile_here(kernel, signature)
         with (folder / f"{kernel.__module__}.{kernel.__name__}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)

@@ -1,5 +1,6 @@
 """Compiled functions are cached on disk, and never stale."""
 
+import ast
 import importlib.util
 import itertools
 import json
@@ -10,9 +11,11 @@ import sys
 
 import numpy as np
 import pytest
+from numba.core.caching import IndexDataCacheFile
 
 from bayescascade import BranchCascade, LeafCascade
 from bayescascade.base import jit as _jit
+from bayescascade.base.kernel_cache import _FolderIndex
 from tests.documents import ROOT
 from tests.people import DECLARED, draw_people
 
@@ -315,7 +318,7 @@ def test_the_cache_is_where_it_is_said_to_be(tmp_path):
     """Who is asked to make a folder writable should not be sent to another one."""
     code = (
         "from pathlib import Path\n"
-        "from bayescascade.base.jit import cache_folder\n"
+        "from bayescascade.base.kernel_cache import cache_folder\n"
         "from bayescascade.methods.cascades.kernels import sweep\n"
         "used = getattr(sweep.score_rows, '_cache', None)\n"
         "print(cache_folder())\n"
@@ -324,3 +327,96 @@ def test_the_cache_is_where_it_is_said_to_be(tmp_path):
     assert printed(code).endswith("\nTrue\n")
     assert printed(code, tmp_path) == f"{tmp_path}\nTrue\n"
     assert printed(code, tmp_path, NUMBA_DISABLE_JIT="1") == "None\nTrue\n"
+
+
+HOMELESS = """
+import resource, stat, sys, tempfile, warnings
+from pathlib import Path
+{before}
+from bayescascade.base.kernel_cache import cache_folder
+from homeless.double import double
+
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    print(double(2.0), double(1), sum(double.stats.cache_hits.values()), cache_folder())
+print([str(one.message) for one in told])
+"""
+
+
+@pytest.fixture
+def homeless(tmp_path):
+    """Return a function that calls a kernel that can be saved in no usual place.
+
+    It returns the values, the number of kernels loaded, the folder of compiled code, and warnings.
+    """
+    (tmp_path / "homeless").mkdir()
+    (tmp_path / "homeless/double.py").write_text(
+        "from bayescascade.base.jit import kernel\n\n@kernel\ndef double(x):\n    return 2.0 * x\n"
+    )
+    (tmp_path / "homeless/__pycache__").write_text("")  # no folder, also for root
+
+    def run(before="", **more):
+        more = {"XDG_CACHE_HOME": "/dev/null", "TMPDIR": str(tmp_path), **more}
+        code = HOMELESS.format(before=before)
+        values, warned = printed(code, path=[tmp_path], **more).splitlines()
+        *numbers, n_hits, folder = values.split()
+        return [float(number) for number in numbers], int(n_hits), folder, ast.literal_eval(warned)
+
+    return run
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="no users")
+def test_a_user_who_may_write_nothing_gets_a_temporary_cache(homeless, tmp_path):
+    """Containers, cron and web servers have such users; a bare import was an error."""
+    own = tmp_path / f"bayescascade-{os.getuid()}"
+    values, n_hits, _, (warning,) = homeless()
+    assert (values, n_hits) == ([4.0, 2.0], 0)
+    assert f"saved in the temporary folder {own}: " in warning
+    assert "set NUMBA_CACHE_DIR" in warning
+    assert own.stat().st_mode & 0o077 == 0
+    assert homeless()[1::2] == (2, [])
+    own.chmod(0o777)  # code of others would be run
+    values, n_hits, _, (warning,) = homeless()
+    assert (values, n_hits) == ([4.0, 2.0], 0)
+    assert warning.startswith("compiled code cannot be saved: no folder")
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="no limits")
+def test_a_full_disk_under_the_cache_ends_nothing(homeless, tmp_path):
+    """It is only a cache."""
+    full = "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))"
+    values, n_hits, folder, (warning,) = homeless(full, NUMBA_CACHE_DIR=str(tmp_path / "cache"))
+    assert (values, n_hits, folder) == ([4.0, 2.0], 0, str(tmp_path / "cache"))
+    assert warning.startswith(f"compiled code cannot be saved in {folder}: File too large. ")
+
+
+@pytest.mark.parametrize("is_broken", [False, True])
+def test_a_full_disk_leaves_no_entry_of_former_code(is_broken, tmp_path, monkeypatch):
+    """After an upgrade the former kernel would run as the new one: numba saves its entry first."""
+
+    def index(stamp):
+        return _FolderIndex(tmp_path, "kernel", stamp)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    index("old").save("signature", "old code")
+    assert index("old").load("signature") == "old code"
+    save = IndexDataCacheFile.save if is_broken else _FolderIndex.save
+    new = index("new")
+    monkeypatch.setattr(new, "_save_data", full)
+    with pytest.raises(OSError, match="No space"):
+        save(new, "signature", "new code")
+    assert (index("new").load("signature") == "old code") == is_broken
+
+
+@pytest.mark.parametrize("ending", ["nbi", "1.nbc"])
+def test_files_cut_short_are_no_cache(ending, tmp_path):
+    """Compiling again takes a second; a traceback at each start until somebody finds the file."""
+    index = _FolderIndex(tmp_path, "kernel", "stamp")
+    index.save("signature", "code")
+    path = tmp_path / f"kernel.{ending}"
+    path.write_bytes(path.read_bytes()[:-3])
+    assert index.load("signature") is None
+    index.save("signature", "code")
+    assert index.load("signature") == "code"

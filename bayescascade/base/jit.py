@@ -1,9 +1,4 @@
-"""How kernels are compiled and cached, and when they are interpreted instead.
-
-A kernel may call helpers from other modules of its folder. Numba's disk cache watches only the file
-of the called function. After a change of a helper in another file, it would still return the old
-code. So `kernel` stamps a cache entry with the contents of all modules of the folder, and of
-`chain_kernels`, which all folders share.
+"""How kernels are compiled, and when they are interpreted instead.
 
 Compiling takes seconds, and a table of a few rows needs few steps. Inside `sparing`, kernels run as
 plain Python until they have taken about half as long as compiling takes. The result is the same to
@@ -16,25 +11,23 @@ there.
 """
 
 import gc
-import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache, cached_property, lru_cache
-from pathlib import Path
+from functools import cached_property, lru_cache
 from time import thread_time
 from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any, TypeVar
 
 import numpy as np
-from numba import config, njit
+from numba import njit
 from numba.core import types
-from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.registry import CPUDispatcher
 
 from bayescascade.base.interrupts import deferred_handlers
+from bayescascade.base.kernel_cache import cache_of
 
 MOST_INTERPRETED = 3.0
 """Total seconds that a kernel is interpreted before it is compiled; less if it is short."""
@@ -47,8 +40,6 @@ _MOST_REMEMBERED = 1 << 13
 
 _steps: ContextVar[float] = ContextVar("steps", default=np.inf)
 _is_interpreting: ContextVar[bool] = ContextVar("is_interpreting", default=False)
-
-_SHARED = Path(__file__).with_name("chain_kernels.py")
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -66,19 +57,10 @@ def kernel(function: Function) -> Function:
     """
     compiled: Any = njit(**_OPTIONS)(function)  # a numba Dispatcher
     if hasattr(compiled, "py_func"):  # not when the JIT is disabled
-        compiled._cache = _FolderCache(compiled.py_func)
+        compiled._cache = cache_of(compiled.py_func)
         compiled.__class__ = _Kernel
     result: Function = compiled
     return result
-
-
-def cache_folder() -> Path | None:
-    """Return the folder of compiled kernels; None if nothing is compiled."""
-    if config.DISABLE_JIT:  # type: ignore[attr-defined] # set from the environment
-        return None
-    package = Path(__file__).parents[1]
-    own = Path(_FolderCache(kernel).cache_path)
-    return package if own.is_relative_to(package) else own.parent
 
 
 @contextmanager
@@ -192,7 +174,8 @@ class _Kernel(CPUDispatcher):
     def _is_on_disk(self) -> bool:
         """Return whether it is in the disk cache; the answer is kept."""
         cache: Any = self._cache  # type: ignore[attr-defined] # untyped
-        return bool(cache._cache_file._load_index())
+        index: Any = getattr(cache, "_cache_file", None)  # None without a cache
+        return index is not None and bool(index._load_index())
 
     @cached_property
     def _python(self) -> Callable[..., Any]:
@@ -278,35 +261,3 @@ class _LinkedLibrary(JITCodeLibrary):
     def codegen(self) -> Any:
         """Return a code generator without environments to notify."""
         return SimpleNamespace(set_env=lambda *_: None)
-
-
-class _FolderCache(FunctionCache):
-    """Numba's cache of one function, fresh as long as no module of its folder has changed."""
-
-    def __init__(self, py_func: Callable[..., object]) -> None:
-        super().__init__(py_func)  # type: ignore[no-untyped-call]
-        folder = Path(py_func.__code__.co_filename).parent
-        self._cache_file = _FolderIndex(  # type: ignore[no-untyped-call]
-            cache_path=self._cache_path,
-            filename_base=self._impl.filename_base,
-            source_stamp=_digest(folder),
-        )
-
-
-class _FolderIndex(IndexDataCacheFile):
-    """Numba's index of compiled code; empty if it names types that no longer exist."""
-
-    def _load_index(self) -> Any:
-        try:
-            return super()._load_index()  # type: ignore[no-untyped-call]
-        except (AttributeError, ImportError):  # renamed since, as by an upgrade
-            return {}
-
-
-@cache
-def _digest(folder: Path) -> str:
-    """Return a digest of the sources in a folder and of this module."""
-    contents = hashlib.sha256(Path(__file__).read_bytes())
-    for path in (_SHARED, *sorted(folder.glob("*.py"))):
-        contents.update(path.name.encode() + path.read_bytes())
-    return contents.hexdigest()

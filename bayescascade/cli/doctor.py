@@ -107,17 +107,17 @@ def _blas() -> list[dict[str, Any]]:
 
 
 def _kernels() -> dict[str, Any]:
-    """Return the folder of compiled kernels, whether it can be written, and their number."""
-    from bayescascade.base.jit import cache_folder
+    """Return the folder of compiled kernels, what is known of it, and their number."""
+    from bayescascade.base.kernel_cache import cache_folder, is_cache_temporary, is_interpreted
 
     folder = cache_folder()
-    if folder is None:  # NUMBA_DISABLE_JIT is set
-        return {"folder": None, "is_writable": False, "compiled": 0}
-    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    existing = folder and next(path for path in (folder, *folder.parents) if path.exists())
     return {
-        "folder": str(folder),
-        "is_writable": os.access(existing, os.W_OK),
-        "compiled": sum(1 for _ in folder.rglob("*.nbc")),
+        "folder": folder and str(folder),
+        "is_writable": existing is not None and os.access(existing, os.W_OK),
+        "is_temporary": is_cache_temporary(),
+        "are_interpreted": is_interpreted(),
+        "compiled": 0 if folder is None else sum(1 for _ in folder.rglob("*.nbc")),
     }
 
 
@@ -156,13 +156,15 @@ def _advice(found: dict[str, Any]) -> Iterator[str]:
                 f"pip install -U {name}"
             )
     kernels = found["kernels"]
-    if kernels["folder"] is None:
+    place = "set NUMBA_CACHE_DIR to a directory that can be written"
+    if kernels["are_interpreted"]:
         yield "kernels are interpreted and 100 times slower: unset NUMBA_DISABLE_JIT"
     elif not kernels["is_writable"]:
-        yield (
-            f"{kernels['folder']} cannot be written, so every start compiles again: set "
-            "NUMBA_CACHE_DIR to a directory that can be written"
-        )
+        folder = kernels["folder"] or "no folder for kernels"
+        can = "cannot" if kernels["folder"] else "can"
+        yield f"{folder} {can} be written, so every start compiles again: {place}"
+    elif kernels["is_temporary"]:
+        yield f"kernels are in a temporary folder and compiled again when it is emptied: {place}"
     if found["cores"]["usable"] < found["cores"]["machine"]:
         yield (
             f"{found['cores']['usable']} of {found['cores']['machine']} cores may be used: "
@@ -204,7 +206,7 @@ def _echo(found: dict[str, Any]) -> None:
             " ".join(filter(None, [b["internal_api"], b["version"], f"({b['num_threads']})"]))
             for b in found["blas"]
         ],
-        "kernels": [f"{kernels['compiled']} compiled", f"in {kernels['folder']}", can],
+        "kernels": [f"{kernels['compiled']} compiled", f"in {kernels['folder'] or 'none'}", can],
         "memory": [f"{name} {size:.1f} GB" for name, size in memory.items() if size is not None],
         "imports": [
             f"{name} {'fails' if seconds is None else f'{seconds:.2f} s'}"

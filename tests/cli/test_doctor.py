@@ -31,7 +31,10 @@ def test_what_is_wrong_comes_with_what_to_do(monkeypatch, tmp_path):
     packages = {"numpy": {"version": "1.26.4", "least": "2.0"}, "rich": {"version": None}}
     monkeypatch.setattr(doctor_module, "_packages", lambda: packages)
     monkeypatch.setattr(doctor_module, "_memory", lambda: {"total": 4.0, "available": 0.5})
-    kernels = {"folder": str(tmp_path), "is_writable": False, "compiled": 0}
+    kernels = {
+        "folder": str(tmp_path), "is_writable": False, "is_temporary": False, "compiled": 0,
+        "are_interpreted": False,
+    }  # fmt: skip
     monkeypatch.setattr(doctor_module, "_kernels", lambda: kernels)
     monkeypatch.setattr(
         doctor_module, "_import_seconds", lambda name: 9.0 if name == "numba" else 1
