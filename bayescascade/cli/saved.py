@@ -127,7 +127,7 @@ def show(
         in_role(HasTrees, fitted, "--tree", model)
         which["tree"] = tree
     if png is not None and joined:
-        learned = getattr(shown, "learned_", shown)
+        learned = shown if isinstance(shown, Joining) else getattr(shown, "learned_", shown)
         joining: Joining = in_role(Joining, learned, "--joined", model)
         save_plot(joining.plot_joined, png)
     elif png is not None:

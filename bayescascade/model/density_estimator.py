@@ -49,7 +49,7 @@ class DensityEstimator(ReadableDensity[D], PosteriorEstimator[S, C, D], Generic[
         key = [f"share: {DENSITIES[self.density]}", f"density: share / {size}"]
         if self.schema_.n_cells is None:
             key.append(VOLUME_WORDS)
-        return (Pieces([*key, *learned.key], "dim"),)
+        return (Pieces([*key, *learned.key], "dim", is_key=True),)
 
     def _learner(self) -> Callable[[Table], None]:
         return partial(self._fit_table, search=self.check_parameters())

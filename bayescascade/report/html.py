@@ -81,7 +81,11 @@ def to_html(page: Page) -> str:
 
 def blocks(page: Page) -> str:
     """Return the blocks of a page as HTML, without styles."""
-    return "".join(map(_block, page))
+    told = ""
+    for block in page:
+        shown = block.explaining(told) if isinstance(block, Pieces) else block
+        told += "" if shown is None else _block(shown)
+    return told
 
 
 def element(tag: str, content: str, look: str = "", attributes: str = "") -> str:

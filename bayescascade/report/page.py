@@ -4,9 +4,10 @@ A page is a tuple of blocks without a width: line breaks and columns are decided
 rendered. `html` renders the same blocks for notebooks and documents; `folding` folds long blocks.
 """
 
+import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, TypeAlias
 
 from rich.cells import cell_len
@@ -36,6 +37,17 @@ class Pieces:
     most_lines: int | None = None  # further pieces are left out, all if none fits
     noun: str = ""  # word for a piece, such as "column", if many may be folded
     most_pieces: int = 12  # >= 1, pieces shown if they are folded
+    is_key: bool = False  # a piece "word: meaning" is left out if the word is not printed above
+
+    def explaining(self, printed: str) -> "Pieces | None":
+        """Return the pieces that explain a text above, or that are no explanations; None if none.
+
+        Only a key leaves out pieces.
+        """
+        if not self.is_key:
+            return self
+        kept = [piece for piece in self.pieces if _is_explaining(piece, printed)]
+        return replace(self, pieces=kept) if kept else None
 
     def lines(self, width: int, ink: Ink) -> Iterator[str]:
         """Yield the lines, each of at most `width` columns."""
@@ -227,7 +239,17 @@ def render(page: Page, *, width: int = 80, color: bool = False) -> str:
     """Return a page as text in lines of at most `width` >= 60 columns, with colors if `color`."""
     check_integer("width", width, LEAST_WIDTH)
     ink = Ink(color)
-    return "\n".join(line for block in page for line in block.lines(width, ink))
+    lines: list[str] = []
+    for block in page:
+        told = block.explaining("\n".join(lines)) if isinstance(block, Pieces) else block
+        if told is not None:
+            lines += told.lines(width, ink)
+    return "\n".join(lines)
+
+
+def _is_explaining(piece: str, printed: str) -> bool:
+    word, colon, _ = piece.partition(":")
+    return not colon or re.search(rf"(?<!\w){re.escape(word)}(?!\w)", printed) is not None
 
 
 def named(names: Sequence[str], noun: str, first: str = "", style: str = "") -> Pieces:

@@ -3,7 +3,7 @@
 `choosing` compares the candidates, and `held_out` defines them. The chosen one is then fitted to
 all rows, and does all that a density does. It predicts by the average over trees, and its best tree
 is for reading. If that is a single leaf, or too large to read, the best tree of another candidate
-with a few leaves is shown, too.
+with a few leaves is shown instead, in every print and picture (`_shown_cascade`).
 """
 
 from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ from bayescascade.methods.cascades.cascade import Cascade
 from bayescascade.methods.cascades.choosing import EFFORTS, Choice, Chooser, MixtureBeside
 from bayescascade.methods.cascades.density import LearnedDensityTree
 from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
-from bayescascade.methods.cascades.held_out import MOST_READ, Candidate, chain_nanoseconds
+from bayescascade.methods.cascades.held_out import Candidate, chain_nanoseconds
 from bayescascade.methods.cascades.parameters import AutoParameters
 from bayescascade.model.baseline import Baseline
 from bayescascade.model.sampled import HasDraws
@@ -34,7 +34,7 @@ from bayescascade.model.search import Search, Seed, default_steps, seed_sequence
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, PrintedTable, count_of
 
 _OF_FIT = ("summary_", "run_", "exact_", "posterior_", "log_posterior_")
-_OF_CASCADE = (*_OF_FIT, "leaf_", "feature_importances_", "leaf_choice_")
+_OF_CASCADE = (*_OF_FIT, "leaf_", "leaf_choice_")
 _MOST_SHOWN = 6  # candidates
 _OF_SEARCH, _FEWEST_STEPS = 0.3, 5_000  # share of the effort for chains; least steps of each
 _OF_REDRAWS = 4.0  # how many times longer a step takes if chains redraw subtrees
@@ -74,7 +74,8 @@ class AutoCascade(Baseline[LearnedDensityTree]):
     cascade_ : LeafCascade or BranchCascade
         The chosen cascade, fitted to all rows.
     readable_ : LeafCascade, BranchCascade or None
-        A cascade whose best tree has 2 to 30 leaves, if the best tree of `cascade_` does not.
+        A cascade whose best tree has 2 to 30 leaves, if the best tree of `cascade_` does not. Its
+        tree is shown, but not used for scores and draws.
     mixture_ : MixtureBeside or None
         How a mixture of classes scores on held-out rows, compared with the cascade: `n_components`,
         `gain` (nats per row) and its standard `error`. None if this was not measured, as with
@@ -84,11 +85,14 @@ class AutoCascade(Baseline[LearnedDensityTree]):
         normalized prior; NaN if not all trees can be summed over), nats below the largest, mean log
         density of held-out rows, leaves of the best tree, seconds, and expected seconds.
     tree_, learned_ : LearnedDensityTree
-        The best tree of `cascade_`, or the typical one, see `tree`.
+        The tree that is shown, drawn and conditioned: the best tree of `readable_` if there is one,
+        otherwise of `cascade_`; or the typical tree of `cascade_`, see `tree`.
     summary_, run_, exact_, posterior_, log_posterior_, leaf_
         Those of `cascade_`.
     schema_ : Schema
-    feature_importances_, n_features_in_, feature_names_in_
+    feature_importances_
+        As in `LeafCascade`, of `tree_`.
+    n_features_in_, feature_names_in_
         As in `LeafCascade`.
 
     Examples
@@ -172,11 +176,12 @@ class AutoCascade(Baseline[LearnedDensityTree]):
             cascade.summary_ = replace(cascade.summary_, interrupted=True)
             cascade.run_ = replace(cascade.run_, interrupted=True)
         readable = None
-        if not 1 < cascade.tree_.n_leaves <= MOST_READ and choice.readable is not None:
+        if not cascade.tree_.is_readable and choice.readable is not None:
             run = self._run_of(choice.readable, choice, table)
             if not choice.readable.is_summed:
                 run["search"] = "anneal"
             readable = choice.readable.cascade(random_state=seed, **run).fit(table)
+            readable = readable if readable.tree_.is_readable else None
         self.cascade_, self.readable_, self._candidates = cascade, readable, choice.candidates
         self.mixture_ = choice.mixture
         self._set_features(self.schema_)
@@ -225,11 +230,19 @@ class AutoCascade(Baseline[LearnedDensityTree]):
 
     @property
     def learned_(self) -> LearnedDensityTree:
-        """The best or typical tree of the chosen cascade, by the parameter `tree`."""
-        check_is_fitted(self)
-        return self._asked.learned_
+        """The tree that is shown; see `tree_` of the class."""
+        return self._shown_cascade.learned_
 
     tree_ = learned_
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """Share of each column in the gains of the splits of `tree_`, (n_features_in_,)."""
+        return self._shown_cascade.feature_importances_
+
+    @property
+    def _n_parts(self) -> float:
+        return self._asked.learned_.n_parts
 
     plot_posterior = HasDraws.plot_posterior
     to_inference_data = HasDraws.to_inference_data
@@ -237,6 +250,9 @@ class AutoCascade(Baseline[LearnedDensityTree]):
     def __getattr__(self, name: str) -> Any:  # Any: the chosen cascade's attribute
         if name in _OF_CASCADE and "cascade_" in self.__dict__:
             return getattr(self.cascade_, name)
+        if name == "plot_joined" and "cascade_" in self.__dict__:  # for dependent leaves only
+            shown = self.learned_
+            return getattr(shown if hasattr(shown, name) else self._asked.learned_, name)
         return self.__getattribute__(name)  # raises the original error
 
     def _decided(self) -> dict[str, float | str]:
@@ -256,7 +272,7 @@ class AutoCascade(Baseline[LearnedDensityTree]):
         return self.cascade_
 
     def _score_known(self, codes: Codes) -> Floats:
-        return self._asked._score_known(codes)
+        return self._asked._score_known(codes)  # not of the tree shown, which may be another
 
     def _sample_codes(self, n: int, rng: np.random.Generator) -> Codes:
         return self._asked._sample_codes(n, rng)
@@ -279,6 +295,7 @@ class AutoCascade(Baseline[LearnedDensityTree]):
 
     @property
     def _shown_cascade(self) -> Cascade:
+        """The cascade whose tree every print, picture and record shows."""
         check_is_fitted(self)
         return (self.tree == "best" and self.readable_) or self._asked
 
@@ -351,10 +368,13 @@ class AutoCascade(Baseline[LearnedDensityTree]):
     def _own_dict(self) -> dict[str, Any]:
         beside = {} if self.readable_ is None else {"readable": self.readable_.to_dict()}
         candidates = [one.to_record() for one in self._candidates]
-        return {"candidates": candidates, "cascade": self.cascade_.to_dict(), **beside}
+        shown = "readable" if self._shown_cascade is self.readable_ else "cascade"
+        return {
+            "shown": shown, "candidates": candidates, "cascade": self.cascade_.to_dict(), **beside,
+        }  # fmt: skip
 
     def _facts(self) -> list[str]:
-        return self._asked._facts()
+        return self._shown_cascade._facts()
 
     def _shown(self) -> Page:
         return self._shown_cascade._shown()

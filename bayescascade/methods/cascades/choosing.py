@@ -173,10 +173,8 @@ class Chooser:
                 raise
             is_interrupted, is_out_of_time = True, isinstance(ended, OutOfTime)
         best_first = _with(compared, self._summed)
-        readable = None
-        if not best_first[0].is_readable:
-            trees = (one for one in best_first if one.is_readable)
-            readable = next((one for one in trees if one.kind[0] != "dependent"), None)
+        trees = (one for one in best_first[1:] if one.is_readable)
+        readable = next((one for one in trees if one.kind[0] != "dependent"), None)
         return Choice(
             tuple(best_first), readable, is_interrupted, is_out_of_time, self.left, mixture
         )

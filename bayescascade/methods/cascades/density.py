@@ -8,7 +8,7 @@ probabilities ``q`` of its remaining levels, which have widths ``w``; the densit
 times the product of ``q / w`` over its levels, and ``p / v`` the average over the leaf.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
@@ -21,7 +21,8 @@ from scipy.special import rel_entr
 from bayescascade.base.arrays import Codes, Floats, Integers
 from bayescascade.data.conditions import Conditions, agrees
 from bayescascade.data.schema import Schema
-from bayescascade.methods.cascades import tree_parts
+from bayescascade.methods.cascades import associations, tree_parts
+from bayescascade.methods.cascades.associations import Association
 from bayescascade.methods.cascades.tree import Tree, block_codes, level_starts, pack_block, root_box
 from bayescascade.methods.cascades.tree_parts import codes_dict
 from bayescascade.model.density_parts import DensityParts
@@ -32,6 +33,9 @@ from bayescascade.report.page import Fold, Guided, Numbers, Page, Pieces
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+
+MOST_READ = 30
+"""Leaves of the largest tree that is readable."""
 
 _MOSTLY = "mostly "  # prefix of the line of standouts below a leaf
 _WON = "the gain in log likelihood"
@@ -50,6 +54,11 @@ _TYPICAL = (
     "In a group that is not divided further, combinations may differ. The line below it says what "
     "is typical, with its probability."
 )
+
+
+def can_be_read(n_leaves: int) -> bool:
+    """Whether a tree of so many leaves is readable: it has a few, but more than one."""
+    return 1 < n_leaves <= MOST_READ
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +159,28 @@ class LearnedDensityTree(DensityParts):
     n_parts = n_leaves
 
     @property
+    def is_readable(self) -> bool:
+        """Whether the tree has a few leaves, but more than one."""
+        return can_be_read(self.n_leaves)
+
+    @cached_property
+    def associations(self) -> Sequence[Association]:
+        """Pairs of columns that depend on each other, if the tree has no splits that show this.
+
+        The strongest is first; see `bayescascade.methods.cascades.associations`. Empty for a tree
+        with splits, and under conditions.
+        """
+        joint = self._joint_levels if self.n_leaves == 1 and not self.conditions else None
+        if joint is None:
+            return ()
+        return associations.associations_of(joint, self.level_starts, float(self.counts[0]))
+
+    @property
+    def _joint_levels(self) -> Floats | None:
+        """Probabilities of pairs of levels in a single leaf, (L, L); None if independent."""
+        return None
+
+    @property
     def depth(self) -> int:
         """Number of splits on the longest path."""
         return self.tree.depth
@@ -216,16 +247,23 @@ class LearnedDensityTree(DensityParts):
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw the tree, with its root on the left, and return the axes.
 
+        For a tree without splits, draw its `associations`, if there are any.
+
         Parameters
         ----------
         ax : matplotlib Axes, optional
             Axes to draw into, scaled to fit. By default those of a new figure of the necessary
             size.
         """
+        if self.associations:
+            return associations.plot_associations(self.associations, self.schema, ax)
         return tree_parts.tree_picture(self).plot(ax)
 
     def draw(self, target: "str | PathLike[str]") -> None:
-        """Draw the tree into a PNG file, which is replaced only when it is complete."""
+        """Draw it as `plot` does into a PNG file, which is replaced only when it is complete."""
+        if self.associations:
+            associations.save_associations(self.associations, self.schema, target)
+            return
         tree_parts.tree_picture(self).save(target)
 
     def to_dot(self) -> str:
@@ -256,20 +294,29 @@ class LearnedDensityTree(DensityParts):
         parents = self.tree.parent.tolist()
         sizes = self.counts.tolist()
         fold = Fold(self.gains.tolist(), _WON, ("leaf", "leaves"), sizes, labels=short)
-        return (Guided(labels, parents, columns, self.rule_words, inside, fold),)
+        tree = Guided(labels, parents, columns, self.rule_words, inside, fold)
+        if self.n_leaves > 1 or self.conditions:
+            return (tree,)
+        return (tree, *associations.associations_page(self.associations, self.schema))
 
     @property
     def how_to_read(self) -> list[tuple[str, str]]:
         """How to read the tree."""
         inside = _ALIKE if self.level_probabilities is None else _TYPICAL
+        if self.n_leaves == 1:
+            told = [("", inside)]
+            return [*told, associations.HOW_TO_READ] if self.associations else told
         return [("", _READ), ("", _FOLDS), ("", inside)]
 
     def parts_in_words(self) -> list[tuple[str, str]]:
         """Return the rule of each group with its statistics, the most unusual group first.
 
         Groups are leaves, or nodes whose subtrees are folded in the print because they gain little.
+        For a tree without splits, these are its associations, if there are any.
         """
-        (table,) = self._table([])
+        if self.associations:
+            return associations.in_words(self.associations, self.schema)
+        table = self._table([])[0]
         assert isinstance(table, Guided)
         shown = shown_nodes(table)
         children = table.children
@@ -436,7 +483,11 @@ class LearnedDensityTree(DensityParts):
         return {"feature": column.name, "branches": branches}
 
     def _own_dict(self) -> dict[str, Any]:
-        return {"n_leaves": self.n_leaves, "tree": self.node_dict()}
+        told = {"n_leaves": self.n_leaves, "tree": self.node_dict()}
+        if self.n_leaves > 1 or self.conditions:
+            return told
+        found = [one.to_dict(self.schema) for one in self.associations]
+        return {**told, "associations": found}
 
     def _levels_dict(self, leaf: int) -> dict[str, list[dict[str, Any]]]:
         told: dict[str, list[dict[str, Any]]] = {column.name: [] for column in self.schema.columns}

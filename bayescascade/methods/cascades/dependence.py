@@ -146,6 +146,13 @@ class DependentLeaf:
                 codes[u, row] = np.searchsorted(sums, rng.random() * sums[-1], side="right")
         return codes
 
+    @property
+    def joint_levels(self) -> Floats:
+        """Posterior means of pairs of levels (L, L), each pair as if it was joined."""
+        joint: Floats = self._pairs / self._total
+        np.fill_diagonal(joint, self.level_probabilities)
+        return joint
+
     @cached_property
     def strongest_pairs(self) -> list[JoinedPair]:
         """The pairs of columns that the rows join, the largest mutual information first.
@@ -184,6 +191,7 @@ class DependentLeaf:
 class GivenLeaf:
     """A dependent leaf restricted to some cells, which are listed one by one, (p, n)."""
 
+    joint_levels: None = None  # it is shown under conditions only
     strongest_pairs: Sequence[JoinedPair] = ()  # the restricted leaf is not an average over trees
 
     def __init__(self, whole: DependentLeaf, cells: Codes) -> None:

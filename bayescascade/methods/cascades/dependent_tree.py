@@ -59,6 +59,10 @@ class DependentTree(LearnedDensityTree):
         levels = np.array([leaf.level_probabilities for leaf in inside])
         return cls(schema, tree, counts, shares, level_probabilities=levels, inside=inside)
 
+    @property
+    def _joint_levels(self) -> Floats | None:
+        return self.inside[0].joint_levels
+
     def pairs(self, leaf: int) -> Sequence[JoinedPair]:
         """Return a leaf's `DependentLeaf.strongest_pairs`."""
         return self.inside[int(self.leaf_rows[leaf])].strongest_pairs
@@ -89,7 +93,7 @@ class DependentTree(LearnedDensityTree):
     @property
     def key(self) -> tuple[str, ...]:
         """Further explanations of the table."""
-        if not any(self.pairs(leaf) for leaf in self.tree.leaves.tolist()):
+        if self.associations or not any(map(self.pairs, self.tree.leaves.tolist())):
             return super().key
         with_ = (
             "with: levels of columns that probably depend on each other, their joint probability "
@@ -98,7 +102,8 @@ class DependentTree(LearnedDensityTree):
         return (*super().key, with_)
 
     def _inside_words(self, leaf: int) -> list[str]:
-        pairs = [pair.words(self.schema) for pair in self.pairs(leaf)[:_MOST_PAIRS]]
+        most = 0 if self.associations else _MOST_PAIRS  # they have the same pairs
+        pairs = [pair.words(self.schema) for pair in self.pairs(leaf)[:most]]
         return super()._inside_words(leaf)[:_MOST_STANDOUTS] + pairs
 
     def _leaf_words(self, leaf: int, codes: Codes) -> str:

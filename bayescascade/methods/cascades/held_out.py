@@ -27,6 +27,7 @@ from bayescascade.base.watch import watch_in_use
 from bayescascade.data.splitting import split_rows, with_weights
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.cascade import Cascade
+from bayescascade.methods.cascades.density import can_be_read
 from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
 from bayescascade.methods.cascades.exact import (
     ExactCost,
@@ -50,9 +51,6 @@ _FEWEST_SCORED, _MOST_SCORED = 200, 2_000  # sampled rows of a fold with more di
 _FEWEST_AFFORDED = 500  # such rows if scoring takes too long
 _MOST_SCORING = 3e8  # such rows times columns to the third power
 
-
-MOST_READ = 30
-"""Leaves of the largest tree that is readable."""
 
 _CLASSES = {"leaf": LeafCascade, "branch": BranchCascade}
 # Nanoseconds of one core, as the benchmark `calibration` measures them.
@@ -116,7 +114,7 @@ class Candidate:
     @property
     def is_readable(self) -> bool:
         """Whether its best tree has a few leaves, but more than one."""
-        return 1 < self.n_leaves <= MOST_READ
+        return can_be_read(self.n_leaves)
 
     @property
     def is_summed(self) -> bool:

@@ -94,8 +94,19 @@ def test_seeds_decide_not_workers_nor_the_clock(monkeypatch):
 def test_a_tree_to_read_stands_beside_one_leaf(tmp_path):
     """People come for a tree; what it loses is said, and it comes back from a file."""
     model = AutoCascade("quick", random_state=0).fit(chains_of(6, 300, 1))
-    assert model.tree_.n_leaves == 1
-    assert 1 < model.readable_.tree_.n_leaves <= 30
+    assert model.cascade_.tree_.n_leaves == 1
+    shown = model.readable_.tree_
+    assert 1 < shown.n_leaves <= 30
+    for found in (model.tree_, model.learned_):
+        assert found.tree == shown.tree
+    assert model.to_dot() == shown.to_dot()
+    assert model.to_dict()["shown"] == "readable"
+    np.testing.assert_array_equal(model.feature_importances_, model.readable_.feature_importances_)
+    boxes = {text.get_text() for text in model.plot().texts}
+    assert boxes == {text.get_text() for text in shown.plot().texts}
+    assert any("c1 is" in text for text in boxes)
+    assert str(model.condition({"c1": "0"})) == str(shown.condition({"c1": "0"}))
+    assert hasattr(model, "plot_joined") == hasattr(model.cascade_.tree_, "plot_joined")
     words = " ".join(str(model).split())
     assert "The best tree has 1 leaf. This one is more informative" in words
     lost = (model.cascade_.exact_.log_evidence - model.readable_.exact_.log_evidence) / 300
@@ -104,6 +115,7 @@ def test_a_tree_to_read_stands_beside_one_leaf(tmp_path):
     model.save(tmp_path / "model.json")
     loaded = bayescascade.load(tmp_path / "model.json")
     assert str(loaded) == str(model)
+    assert loaded.tree_.tree == shown.tree
     assert "c1" in model.to_dot()
 
 
