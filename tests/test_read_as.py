@@ -249,8 +249,8 @@ def test_excel_is_the_table_that_pandas_reads(tmp_path, monkeypatch):
             DataError, match=r"^rows\.xlsx is an Excel file.*: pip install openpyxl$"
         ):
             Table.from_files(tmp_path / "rows.xlsx")
-    (tmp_path / "text.xlsx").write_text("a,b")
-    with pytest.raises(DataError, match=r"^cannot read text\.xlsx as an Excel file: "):
+    (tmp_path / "text.xlsx").write_bytes(b"a\0b")
+    with pytest.raises(DataError, match=r"^text\.xlsx must hold a table, got a binary file: "):
         Table.from_files(tmp_path / "text.xlsx")
     pytest.importorskip("openpyxl")
     with pd.ExcelWriter(tmp_path / "rows.xlsx") as book:

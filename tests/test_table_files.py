@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from bayescascade.base.errors import DataError, ParameterError
-from bayescascade.data import readers
+from bayescascade.data import cell_texts, text_files
 from bayescascade.data.table import Table
 
 DATA = Path(__file__).parents[1] / "data"
@@ -100,9 +100,9 @@ def test_headers_and_line_ends(text, names, n_rows, tmp_path):
 
 def test_missing_texts_are_those_of_pandas():
     """Another version of pandas may have another list."""
-    for text in (*readers.MISSING_TEXTS, "missing", "-", "?", "nil", "NAN"):
+    for text in (*cell_texts.MISSING_TEXTS, "missing", "-", "?", "nil", "NAN"):
         cell = pd.read_csv(io.StringIO(f"a,b\n{text},1\n"))["a"]
-        assert cell.isna().all() == (text in readers.MISSING_TEXTS)
+        assert cell.isna().all() == (text in cell_texts.MISSING_TEXTS)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_infinities_in_text_are_no_levels(kind, tmp_path):
 
 def test_ragged_rows_are_numbered_far_into_a_file(tmp_path, monkeypatch):
     """The row's number counts from the start of the file, not of a block."""
-    monkeypatch.setattr(readers, "_CSV_BLOCK_BYTES", 256)
+    monkeypatch.setattr(text_files, "_CSV_BLOCK_BYTES", 256)
     (tmp_path / "x.csv").write_text("a,b\n" + "1,2\n" * 999 + "1\n")
     with pytest.raises(DataError, match="got 1 in row 1000"):
         Table.from_csv(tmp_path / "x.csv")
@@ -148,7 +148,7 @@ def test_ragged_rows_are_numbered_far_into_a_file(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("read", [Table.from_csv, Table.from_parquet])
 def test_unreadable_paths(read, tmp_path):
-    (tmp_path / "x.gz").write_bytes(b"this is neither compressed nor a table")
+    (tmp_path / "x.gz").write_bytes(b"\x1f\x8b\x08 this is neither compressed nor a table")
     for path, message in (
         ("none.csv", "no such file"),
         ("", "is a directory without (CSV|Parquet) files"),

@@ -114,8 +114,8 @@ class TwoLevels(click.ParamType):  # type: ignore[type-arg] # before click 8.4
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> "list[Level]":
         """Return both levels."""
+        from bayescascade.data.cell_texts import MISSING_TEXTS
         from bayescascade.data.levels import parse_texts
-        from bayescascade.data.readers import MISSING_TEXTS
 
         texts = split_commas(value)
         if len(texts) != 2 or not set(texts).isdisjoint(MISSING_TEXTS):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from bayescascade.cli.options import Real, listed, name_and_rest, parse_kinds, split_commas
+from bayescascade.cli.options import Integer, Real, listed, name_and_rest, parse_kinds, split_commas
 
 if TYPE_CHECKING:
     from bayescascade.data.levels import Level
@@ -29,6 +29,27 @@ _FILE_OPTIONS = (
         "--decimal",
         type=click.Choice([".", ","]),
         help="Decimal separator in text files. Default: detected.",
+    ),
+    click.option(
+        "--skip",
+        type=Integer(0),
+        metavar="N",
+        help="Leave out so many lines before the header, such as titles.",
+    ),
+    click.option(
+        "--comment", metavar="TEXT", help='Leave out lines that begin with this text, such as "#".'
+    ),
+    click.option(
+        "--no-strip",
+        is_flag=True,
+        help="Keep blanks at the ends of cells, which are left out by default.",
+    ),
+    click.option(
+        "--keep-na",
+        multiple=True,
+        metavar="NAME,...",
+        help='Columns in which texts such as "NA" or "None" are levels, and only empty cells are '
+        "missing.",
     ),
     click.option(
         "--na",
@@ -80,6 +101,10 @@ def with_reading(
                 "sep": _character(options.pop("sep")),
                 "encoding": options.pop("encoding"),
                 "decimal": options.pop("decimal"),
+                "skip": options.pop("skip"),
+                "comment": options.pop("comment"),
+                "strip": False if options.pop("no_strip") else None,
+                "keep_na": listed(options.pop("keep_na")),
                 "na": _codes(options.pop("na")),
                 "rare": _shares(options.pop("rare", ())),
                 "dates": options.pop("dates", None),

@@ -227,7 +227,7 @@ class BudgetedClassifier(MatrixClassifier):
 
         The result is a DataFrame if the features have names. Parameters and errors: see `predict`.
         """
-        rows = GivenRows.of(X)
+        rows = GivenRows.of(X, self.learned_columns)
         used = self._features_read(self._matrix(rows))
         if not self._encoder.is_named:
             return used

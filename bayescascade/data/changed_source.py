@@ -67,12 +67,16 @@ class ChangedSource:
     ) -> None:
         self.label, self.is_text = source.label, source.is_text
         self.names = names
-        self.notes = [*source.notes, *notes]
         self.missing_codes = changes.missing_codes
         self.categorical = frozenset(
             name for name in source.categorical if not changes.concern(name)
         )
-        self._source, self._changes = source, changes
+        self._source, self._changes, self._notes = source, changes, notes
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Notes on how the rows are read, and on the changes."""
+        return [*self._source.notes, *self._notes]
 
     def blocks(self, names: Sequence[str]) -> Iterator[pd.DataFrame]:
         """Yield the rows' cells in the columns `names`, some rows at a time."""

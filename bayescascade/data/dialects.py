@@ -8,17 +8,23 @@ Given options are not detected.
 import codecs
 import csv
 import io
+import itertools
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow
 from pyarrow import compute
 
 from bayescascade.base.errors import ParameterError
+from bayescascade.base.validation import check_integer
+from bayescascade.data.lines import kept_text
 
 SNIFFED_BYTES = 1 << 18
 _MOST_RECORDS = 1_000
+_MOST_LINES = 100  # that are searched for comments, or for rows after titles
+_MOST_TITLES = 20
+_SEP_LINE = re.compile(r'"?sep=([^"\r\n])"?[\r\n]', re.IGNORECASE)
 _DELIMITERS = {",": "commas", ";": '";"', "\t": "tabs", "|": '"|"'}
 _COMMA = re.compile(r"[-+]?\d+,\d+(?:[eE][-+]?\d+)?")
 _NUMBER = re.compile(r"[-+]?\d+(?:,\d+)?(?:[eE][-+]?\d+)?")
@@ -33,6 +39,11 @@ class Dialect:
     encoding: str = "utf-8-sig"  # as Python names it
     has_decimal_commas: bool = False  # whether cells such as "3,5" are numbers
     words: str = ""  # the differences from UTF-8 with commas between cells; empty without any
+    n_skipped: int = 0  # lines before the header
+    comment: str | None = None  # the beginning of lines that are left out
+    n_titles: int = 0  # lines that look like titles before the header, and are read
+    has_commas_between: bool = False  # whether commas are between cells after these titles
+    has_comments: bool = False  # whether lines that look like comments are read
 
     def with_points(self, column: pyarrow.Array) -> pyarrow.Array:
         """Return texts, or a dictionary of them, with decimal points instead of commas."""
@@ -54,6 +65,10 @@ class GivenDialect:
     sep: str | None = None  # one character between cells
     encoding: str | None = None  # as Python names it
     decimal: str | None = None  # "." or ","
+    skip: int = 0  # lines before the header
+    comment: str | None = None  # the beginning of lines that are left out
+    strip: bool = True  # whether blanks at the ends of cells are left out
+    keep_na: tuple[str, ...] = ()  # columns in which texts such as "NA" are levels
 
     def __post_init__(self) -> None:
         if self.sep is not None and (len(self.sep) != 1 or not self.sep.isascii()):
@@ -62,14 +77,20 @@ class GivenDialect:
             raise ParameterError(f"sep must be no quote or line break, got {self.sep!r}")
         if self.decimal not in (None, ".", ","):
             raise ParameterError(f'decimal must be "." or ",", got {self.decimal!r}')
+        check_integer("skip", self.skip, 0)
+        if self.comment is not None and (not self.comment or not self.comment.isprintable()):
+            raise ParameterError(
+                f"comment must be the beginning of lines, such as #, got {self.comment!r}"
+            )
         if self.encoding is not None and not _is_text_encoding(self.encoding):
             raise ParameterError(
                 f"encoding must be one that Python knows, such as cp1252, got {self.encoding!r}"
             )
 
-    def __bool__(self) -> bool:
-        """Return whether anything is given."""
-        return self != TO_BE_FOUND
+    @property
+    def of_text(self) -> bool:
+        """Whether anything is given that only text files have."""
+        return replace(self, strip=True, keep_na=()) != TO_BE_FOUND
 
 
 TO_BE_FOUND = GivenDialect()
@@ -81,13 +102,18 @@ def sniffed(start: bytes, given: GivenDialect = TO_BE_FOUND) -> Dialect:
     The delimiter is the one that gives rows of one width with the most cells; among equals, or
     without any, it is a comma. Decimal commas need another delimiter, and a column of only numbers,
     some with a comma. Files that are not UTF-8 and do not begin with the mark of UTF-16 are cp1252.
-    Given options are used unchanged.
+    Given options are used unchanged. Excel writes the delimiter in a first line, "sep=;".
     """
     encoding = given.encoding or _found_encoding(start)
     if codecs.lookup(encoding).name == "utf-8":
         encoding = "utf-8-sig"  # which skips a byte order mark
     text = start.decode(encoding, errors="ignore")
     is_whole = len(start) < SNIFFED_BYTES
+    named, n_skipped = _SEP_LINE.match(text), given.skip
+    if named and not given.skip:
+        n_skipped = 1
+        given = replace(given, sep=given.sep or named[1])
+    text = kept_text(text, n_skipped, given.comment)
     delimiter, rows = given.sep or ",", list[list[str]]()
     for tried in (given.sep,) if given.sep else _DELIMITERS:
         found = list(_records(text, tried, is_whole))
@@ -104,7 +130,35 @@ def sniffed(start: bytes, given: GivenDialect = TO_BE_FOUND) -> Dialect:
         told.append("decimal commas")
     if given.encoding is None and encoding != "utf-8-sig":
         told.append(f"encoding {encoding}")
-    return Dialect(delimiter, encoding, has_commas, ", ".join(told))
+    found_dialect = Dialect(
+        delimiter, encoding, has_commas, ", ".join(told), n_skipped, given.comment
+    )
+    if rows and _are_regular(rows):
+        return found_dialect
+    n_titles, after_titles = _titles(
+        text, [given.sep] if given.sep else list(_DELIMITERS), is_whole
+    )
+    lines = io.StringIO(text).readlines()
+    has_comments = any(line.startswith("#") for line in lines[:_MOST_LINES]) and not given.comment
+    if all(line.startswith("#") for line in lines[:n_titles]):
+        n_titles = 0
+    return replace(
+        found_dialect,
+        n_titles=n_titles,
+        has_commas_between=after_titles == ",",
+        has_comments=has_comments,
+    )
+
+
+def _titles(text: str, delimiters: Sequence[str], is_whole: bool) -> tuple[int, str]:
+    """Return the number of lines before rows of one width, and the delimiter of these; or 0, ""."""
+    for n in range(1, _MOST_TITLES + 1):
+        rest = kept_text(text, n, None)
+        for delimiter in delimiters:
+            rows = list(itertools.islice(_records(rest, delimiter, is_whole), _MOST_LINES))
+            if len(rows) > 1 and _are_regular(rows):
+                return n, delimiter
+    return 0, ""
 
 
 def _found_encoding(start: bytes) -> str:

@@ -17,16 +17,19 @@ from typing import TypeAlias, TypeGuard
 import pandas as pd
 
 from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.data.data_file import DataFile
 from bayescascade.data.dialects import TO_BE_FOUND, GivenDialect
+from bayescascade.data.first_bytes import recognized
 from bayescascade.data.read_as import ReadAs
-from bayescascade.data.readers import READERS, DataFile, FileSource
+from bayescascade.data.readers import READERS, ExcelSource, FileSource
 from bayescascade.data.scanning import changed_sources
 from bayescascade.data.sources import BLOCK_ROWS, Batch, Source, missing_codes_of, source_of
+from bayescascade.data.text_files import CsvSource
 
 FilePaths: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
 Paths: TypeAlias = FilePaths | ReadAs
 
-_COMPRESSED = (".gz", ".bz2", ".zst", ".lz4", ".br")
+_COMPRESSED = (".gz", ".bz2", ".zst", ".lz4", ".br", ".zip")
 _PATTERN = re.compile(r"[*?\[]")
 _ROW = re.compile(r'"[^"]*"|\bin row (\d+)')  # a value in quotes may look like a row number
 
@@ -65,10 +68,10 @@ def open_each(
         whole = sources[0] if len(sources) == 1 else FilesSource(sources, label)
         return label, changed_sources(paths, sources, whole)
     opened = source_of(paths.rows)
-    if opened is None or paths.dialect:
+    if opened is None or paths.dialect.of_text:
         raise ParameterError(
-            "rows must be files, or a table with named columns to which sep, encoding and decimal "
-            f"do not apply, got {type(paths.rows).__name__}"
+            "rows must be files, or a table with named columns, which has no sep, encoding, "
+            f"decimal, skip or comment, got {type(paths.rows).__name__}"
         )
     return opened.label, changed_sources(paths, [opened], opened)
 
@@ -84,8 +87,7 @@ def _open_each(
     files = [file for path in listed for file in _find(path, reader)]
     sources: list[Source] = []
     for file in files:
-        chosen = reader or _reader_of(file.path) or READERS[".csv"]
-        sources.append(chosen(file, chunk_rows, dialect))
+        sources.append(_open(file, chunk_rows, reader, dialect))
     for other in sources[1:]:
         _check_same_columns(sources[0], other)
     label = sources[0].label
@@ -93,6 +95,28 @@ def _open_each(
         whole = PurePosixPath(str(listed[0])).name
         label = whole if len(listed) == 1 else f"{label} and {len(sources) - 1} more"
     return label, sources
+
+
+def _open(
+    file: DataFile, chunk_rows: int, reader: type[FileSource] | None, dialect: GivenDialect
+) -> Source:
+    """Open a file with the reader that its first bytes need, if it is not known to be another."""
+    chosen = reader or _reader_of(file.path) or CsvSource
+    if chosen not in (CsvSource, ExcelSource):
+        return chosen(file, chunk_rows, dialect)
+    found = recognized(file, dialect.encoding)
+    fitting = READERS.get(found.extension, CsvSource)
+    if reader is not None and fitting is not reader:
+        raise DataError(f"{file.label} must be a CSV file, got {fitting.format_name}")
+    source = fitting(found.file, chunk_rows, dialect)
+    told = [found.note] if found.note else []
+    if not told and fitting is not chosen and _reader_of(file.path) is not None:
+        told = [f"{file.label} is read as {fitting.format_name}, not as its name says"]
+    if isinstance(source, CsvSource):
+        source.opening_notes[:0] = told
+    else:
+        source.notes = [*told, *source.notes]
+    return source
 
 
 class FilesSource:
@@ -105,10 +129,14 @@ class FilesSource:
         self.is_text = first.is_text
         self.categorical = first.categorical
         self.missing_codes = missing_codes_of(first)
-        self.notes = list(dict.fromkeys(text for source in sources for text in source.notes))
         self._sources = sources
         self._n_rows: list[int] = []  # the rows of each file in the last pass, as far as it went
         self._is_reading = False
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Notes of all files, each once."""
+        return list(dict.fromkeys(text for source in self._sources for text in source.notes))
 
     def blocks(self, names: Sequence[str]) -> Iterator[pd.DataFrame]:
         """Yield the rows' cells in the columns `names`, file by file."""

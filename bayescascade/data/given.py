@@ -1,6 +1,6 @@
 """Rows from a user, read once into one value: files, tables, arrays."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.data.arrow_frames import as_column, as_frame
+from bayescascade.data.column import Column
 from bayescascade.data.files import are_paths, open_files
 from bayescascade.data.levels import Cells, Level, parse_texts
 from bayescascade.data.names import check_distinct_names, listed_names
-from bayescascade.data.read_as import ReadAs
+from bayescascade.data.read_as import ReadAs, as_learned
 from bayescascade.data.sources import missing_codes_of, weighted_blocks, with_missing_codes
 
 
@@ -31,11 +32,16 @@ class GivenRows:
     is_text: bool = False  # whether numbers are still the texts of a file
 
     @classmethod
-    def of(cls, X: Any) -> "GivenRows":
-        """Read rows; a Series, or a mapping of single values, is one row."""
+    def of(cls, X: Any, columns: Iterable[Column | None] = ()) -> "GivenRows":
+        """Read rows; a Series, or a mapping of single values, is one row.
+
+        Texts of files that are levels of a model's `columns` are read as such; see `as_learned`.
+        """
         if isinstance(X, cls):
             return X
-        return cls._of_files(X).typed() if are_paths(X) else cls._of_table(X)
+        if are_paths(X):
+            return cls._of_files(as_learned(X, columns)).typed()
+        return cls._of_table(X)
 
     @classmethod
     def labeled(cls, X: Any, y: Any, sample_weight: Any = None) -> "GivenRows":

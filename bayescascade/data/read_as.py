@@ -1,7 +1,7 @@
 """Files or a table, with options for reading them."""
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, TypeAlias
 
@@ -9,6 +9,8 @@ import numpy as np
 
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_choice, check_real
+from bayescascade.data.cell_texts import BLANKS, MISSING_TEXTS
+from bayescascade.data.column import Column
 from bayescascade.data.dialects import GivenDialect
 from bayescascade.data.levels import Level, plain_level
 
@@ -34,6 +36,15 @@ class ReadAs:
         Encoding of text files, such as "cp1252".
     decimal : {".", ","}, optional
         Decimal separator in text files.
+    skip : int >= 0
+        Lines before the header, such as titles, that are left out; also of an Excel sheet.
+    comment : str, optional
+        Lines of text files that begin with this text, such as "#", are left out.
+    strip : bool
+        Whether blanks at the ends of cells of text files and spreadsheets are left out.
+    keep_na : list of str
+        Columns of text files and spreadsheets in which texts such as "NA" or "None" are levels, and
+        only empty cells are missing.
     na : list, or mapping of str to list, optional
         Values that mean a missing cell: [-9, -8] in all columns, {"income": [-9]} in one column.
         The key None of a mapping is for all other columns.
@@ -73,6 +84,10 @@ class ReadAs:
     sep: str | None = None
     encoding: str | None = None
     decimal: str | None = None
+    skip: int = 0
+    comment: str | None = None
+    strip: bool = True
+    keep_na: Sequence[str] = ()
     na: Codes = None
     rare: float | Mapping[str, float] | None = None
     dates: str = "error"
@@ -83,6 +98,8 @@ class ReadAs:
 
     def __post_init__(self) -> None:
         self.dialect  # noqa: B018 # checks it
+        if isinstance(self.keep_na, str):
+            raise ParameterError(f"keep_na must be a list of columns, got {self.keep_na!r}")
         codes_by_column(self.na, [])
         shares = self.rare if isinstance(self.rare, Mapping) else {"": self.rare}
         for name, share in shares.items():
@@ -103,7 +120,15 @@ class ReadAs:
     @property
     def dialect(self) -> GivenDialect:
         """The given options of text files."""
-        return GivenDialect(self.sep, self.encoding, self.decimal)
+        return GivenDialect(
+            self.sep,
+            self.encoding,
+            self.decimal,
+            self.skip,
+            self.comment,
+            self.strip,
+            tuple(self.keep_na),
+        )
 
     @property
     def depends_on_all_rows(self) -> bool:
@@ -113,7 +138,17 @@ class ReadAs:
     @property
     def unchanged(self) -> "ReadAs":
         """The same rows without any change of cells."""
-        return ReadAs(self.rows, sep=self.sep, encoding=self.encoding, decimal=self.decimal)
+        plain = ReadAs(self.rows)
+        return replace(
+            self,
+            na=plain.na,
+            rare=plain.rare,
+            dates=plain.dates,
+            missing_labels=plain.missing_labels,
+            labels=None,
+            weights=None,
+            whole=(),
+        )
 
     def among(self, names: Collection[str]) -> "ReadAs":
         """Return a copy without options for columns that are not among the names."""
@@ -130,6 +165,7 @@ class ReadAs:
             labels=self.labels if self.labels in names else None,
             weights=self.weights if self.weights in names else None,
             whole=[name for name in self.whole if name in names],
+            keep_na=[name for name in self.keep_na if name in names],
         )
 
     def with_names(self, *, labels: object, weights: object) -> "ReadAs":
@@ -139,6 +175,23 @@ class ReadAs:
             labels=labels if isinstance(labels, str) else self.labels,
             weights=weights if isinstance(weights, str) else self.weights,
         )
+
+
+def as_learned(rows: Any, columns: Iterable[Column | None]) -> Any:
+    """Return files to be read so that the texts of a model's columns are levels again.
+
+    A model may have learned the level "NA", or levels or names that end in blanks, which are
+    otherwise not read as such.
+    """
+    known = [column for column in columns if column is not None]
+    texts = {c.name: [text for text in c.levels if isinstance(text, str)] for c in known}
+    kept = [name for name, levels in texts.items() if not set(MISSING_TEXTS).isdisjoint(levels)]
+    blanks = any(text != text.strip(BLANKS) for name in texts for text in (name, *texts[name]))
+    if not kept and not blanks:
+        return rows
+    given = rows if isinstance(rows, ReadAs) else ReadAs(rows)
+    names = tuple(dict.fromkeys([*given.keep_na, *kept]))
+    return replace(given, strip=given.strip and not blanks, keep_na=names)
 
 
 def check_row_by_row(rows: object) -> None:

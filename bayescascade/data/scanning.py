@@ -31,6 +31,7 @@ _MOST_COUNTED = 100_000  # a column with more values has no levels
 def changed_sources(asked: ReadAs, sources: Sequence[Source], whole: Source) -> list[Source]:
     """Return the sources of a `whole`, with cells changed as in `asked`."""
     names = whole.names
+    check_known("keep_na", asked.keep_na, names)
     drops = asked.missing_labels == "drop"
     if asked.na is None and not asked.depends_on_all_rows:
         return list(sources)

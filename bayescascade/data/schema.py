@@ -27,6 +27,7 @@ from bayescascade.data.files import Paths, are_paths, located_errors, open_files
 from bayescascade.data.given import GivenRows, frame_from_mapping
 from bayescascade.data.levels import Cells
 from bayescascade.data.names import check_distinct_names, check_known, check_present
+from bayescascade.data.read_as import as_learned
 from bayescascade.data.unknown import UnknownCells
 
 
@@ -190,7 +191,7 @@ class Schema:
     def _encode_files(
         self, paths: Paths, allow_missing: bool, row: int, unknown: UnknownCells | None
     ) -> Codes:
-        source = with_parts(open_files(paths), self.names)
+        source = with_parts(open_files(as_learned(paths, self.columns)), self.names)
         check_distinct_names([name for name in source.names if name in self.names])
         check_present(self.names, source.names)
         parts = [np.empty((self.n_columns, 0), np.int32)]

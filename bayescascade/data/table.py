@@ -26,10 +26,11 @@ from bayescascade.data.inference import reason_words
 from bayescascade.data.levels import level_text
 from bayescascade.data.merging import merge_rows
 from bayescascade.data.partitions import are_partitions, open_partitions
-from bayescascade.data.readers import CsvSource, ParquetSource
+from bayescascade.data.readers import ParquetSource
 from bayescascade.data.reading import CountedRows, RowReader
 from bayescascade.data.schema import Rows, Schema
 from bayescascade.data.sources import BLOCK_ROWS, FrameSource, Source, source_of
+from bayescascade.data.text_files import CsvSource
 
 
 @dataclass(frozen=True, eq=False, repr=False)

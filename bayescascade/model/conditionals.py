@@ -99,7 +99,7 @@ def fill_missing(
     rng = np.random.default_rng(random_state)
     if isinstance(X, CodedTable):
         raise ParameterError("X must be rows with missing cells to impute, got a Table")
-    frame = _frame_of(GivenRows.of(X), density.schema_.names)
+    frame = _frame_of(GivenRows.of(X, density.schema_.columns), density.schema_.names)
     codes = density.encode(frame, first_row=first_row, unknown=unknown)
     for column, of_column in zip(density.schema_.columns, codes, strict=True):
         if column.has_missing_level:
@@ -156,7 +156,10 @@ def _given_others(
         codes = density.encode(X)
         index: pd.Index = pd.RangeIndex(codes.shape[1])
     else:
-        frame = _without(_frame_of(GivenRows.of(X), density.schema_.names, target), target)
+        frame = _without(
+            _frame_of(GivenRows.of(X, density.schema_.columns), density.schema_.names, target),
+            target,
+        )
         codes = density.encode(frame, first_row=first_row, unknown=unknown)
         index = frame.index
     codes[j] = MISSING

@@ -92,7 +92,7 @@ class LabeledFiles(ClassifierMixin):  # type: ignore[misc] # untyped base
         ParameterError, DataError
             As `predict`.
         """
-        rows = X if _is_read(X) else GivenRows.of(X)
+        rows = X if _is_read(X) else GivenRows.of(X, self.learned_columns)
         probabilities = self.predict_block(rows, first_row, unknown=UnknownCells()).probabilities
         assert probabilities is not None
         chosen = Decision.of(self.classes_, threshold, class_costs).choose(probabilities)

@@ -13,6 +13,7 @@ from bayescascade.base.arrays import Floats
 from bayescascade.base.parameters import Parameters
 from bayescascade.base.validation import check_choice, check_integer
 from bayescascade.data.cell_policy import CellPolicy, Matrix
+from bayescascade.data.column import Column
 from bayescascade.data.given import GivenRows
 from bayescascade.data.label_notes import read_notes
 from bayescascade.data.matrix import MatrixEncoder
@@ -66,6 +67,12 @@ class MatrixEstimator(ReadableModel):
         if encoder.is_named:
             self.feature_names_in_ = np.array(encoder.columns, dtype=object)
 
+    @property
+    def learned_columns(self) -> tuple[Column | None, ...]:
+        """The columns with their levels, None for columns of numbers."""
+        check_is_fitted(self)
+        return self._encoder.levels
+
     def _policy(self) -> CellPolicy:
         """Return the policy for cells of training rows, by the parameter `missing`."""
         return replace(self.cells, missing=check_choice("missing", self.missing, MISSING))
@@ -73,7 +80,8 @@ class MatrixEstimator(ReadableModel):
     def _matrix(self, X: Any, unknown: UnknownCells | None = None) -> Matrix:
         """Return rows as a matrix; NotFittedError, or errors of `MatrixEncoder.transform`."""
         check_is_fitted(self)
-        return self._reader.transform(GivenRows.of(X), type(self).__name__, self._means, unknown)
+        rows = GivenRows.of(X, self.learned_columns)
+        return self._reader.transform(rows, type(self).__name__, self._means, unknown)
 
     def predict_block(
         self,

@@ -387,7 +387,7 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
         DataError
             As `score_samples`.
         """
-        frame = GivenRows.of(X).frame(self.schema_.names, type(self).__name__)
+        frame = GivenRows.of(X, self.schema_.columns).frame(self.schema_.names, type(self).__name__)
         codes = self.encode(frame, first_row=first_row)
         told: dict[object, str] = {}  # equal for all rows with equal known codes
         because = []

@@ -22,7 +22,8 @@ def test_each_command_on_a_table_has_the_options():
     with_data = {name for name, command in application.commands.items() if _reads(command)}
     assert with_data == set(READING)
     for name, command in commands.items():
-        assert {"sep", "encoding", "decimal", "na"} <= {p.name for p in command.params}, name
+        read = {"sep", "encoding", "decimal", "na", "skip", "comment", "no_strip", "keep_na"}
+        assert read <= {p.name for p in command.params}, name
 
 
 def _reads(command):

@@ -261,7 +261,7 @@ class EffectRules(ReadableModel):
     def predict(self, X: Any) -> Flags:
         """Return whether the rules predict h > 0, (n_rows,); unknown levels meet no condition."""
         check_is_fitted(self)
-        frame = GivenRows.of(X).frame(self.schema_.names, type(self).__name__)
+        frame = GivenRows.of(X, self.schema_.columns).frame(self.schema_.names, type(self).__name__)
         said: Flags = (self.means_ > 0.0)[
             self.rules_.part_of_codes(self._coded(self.schema_, frame))
         ]

@@ -389,7 +389,7 @@ time_limit, until, checkpoint, resume, progress
         check_is_fitted(self, "_best")
         if isinstance(X, Table):
             return self._codes_of_table(X)
-        frame = GivenRows.of(X).frame(self.schema_.names, type(self).__name__)
+        frame = GivenRows.of(X, self.schema_.columns).frame(self.schema_.names, type(self).__name__)
         missing = check_choice("missing", self.missing, ("error", "level"))
         how = LabelListParameters.unknown.check(self.unknown)
         return encode_for_labels(

@@ -273,7 +273,7 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
             If a column is missing or a cell cannot be read. The message names column, value and
             row.
         """
-        rows = GivenRows.of(X)
+        rows = GivenRows.of(X, self.learned_columns)
         sends = self._sent(self._matrix(rows))
         if not self._encoder.is_named:
             return sends
