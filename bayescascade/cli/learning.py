@@ -183,7 +183,11 @@ def _ended_words(model: Any, words: str) -> str:
     if summary is None or not summary.interrupted:
         return ""
     keeps = exact is None or getattr(exact, "is_resumable", False)
-    goes_on = "; --resume continues from there" if model.checkpoint is not None and keeps else ""
+    goes_on = (
+        "; --resume continues from there"
+        if getattr(model, "checkpoint", None) is not None and keeps
+        else ""
+    )
     is_undrawn = exact is not None and model.draws_states and not summary.n_draws
     drawn = "; there are no posterior draws" if is_undrawn else ""
     told = f"{words or f'the {model.learned_word} is'} the best found so far"
