@@ -15,6 +15,7 @@ from bayescascade.cli.output import check_outputs, echo, save_figure, save_plot,
 from bayescascade.cli.reading import with_reading
 
 _DEFAULT_TOP = 10
+_FIRST_ROWS = 100  # which a reader of few rows gets at once
 _BLOCK_ROWS = 100_000
 
 
@@ -304,9 +305,11 @@ def _drawn_rows(path: str, n_rows: int, seed: int | None) -> Iterator[str]:
 
     density: Density = in_role(Density, load(path), "sample", path)
     rng = np.random.default_rng(seed)
-    for start in range(0, n_rows, _BLOCK_ROWS):
-        rows = density.sample(min(_BLOCK_ROWS, n_rows - start), random_state=rng)
+    start, size = 0, _FIRST_ROWS
+    while start < n_rows:
+        rows = density.sample(min(size, n_rows - start), random_state=rng)
         yield rows.to_csv(index=False, header=start == 0, lineterminator="\n")
+        start, size = start + size, min(10 * size, _BLOCK_ROWS)
 
 
 @click.command(short_help="Check how well chains explored the posterior.")

@@ -9,7 +9,7 @@ import pytest
 
 import bayescascade
 from bayescascade.base.errors import UnknownLevelWarning
-from bayescascade.cli import rows
+from bayescascade.cli import rows, saved
 from tests.cli.conftest import TIC_TAC_TOE, TITANIC, assert_error, run
 from tests.commands import read_written
 
@@ -223,6 +223,12 @@ def test_rows_that_cannot_be_scored(fitted, tmp_path, content, options, message)
     out.write_text("old")
     assert_error(run("score", fitted.model, tmp_path / "new.csv", *options, "--out", out), message)
     assert out.read_text() == "old"
+
+
+def test_the_first_drawn_rows_come_at_once(fitted):
+    """A reader of a few rows, such as `head`, does not wait for a billion."""
+    first = next(saved._drawn_rows(str(fitted.model), 10**9, 0))
+    assert 2 <= first.count("\n") <= 1001
 
 
 def test_sample(fitted, tmp_path):

@@ -37,7 +37,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import breadth_first_order, connected_components
 from scipy.special import logsumexp, rel_entr
 
 from bayescascade.base.arrays import Codes, Floats
@@ -45,6 +44,7 @@ from bayescascade.base.errors import DataError
 from bayescascade.base.jit import sparing
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.kernels.dependence import count_pairs, score_leaves
+from bayescascade.methods.cascades.kernels.drawing import draw_rows
 from bayescascade.methods.cascades.kernels.layout import TableArrays, new_dependence_workspace
 from bayescascade.methods.cascades.tree import level_starts, levels_left
 from bayescascade.report.numbers import probability_text
@@ -134,17 +134,26 @@ class DependentLeaf:
         codes = np.empty((self._starts.size - 1, n), np.int32)
         for j in range(codes.shape[0]):  # other columns have a single remaining level
             codes[j] = np.argmax(self._levels[self._starts[j] : self._starts[j + 1]])
-        stages = _eliminate(self.log_weights)
-        for row in range(n if self.columns.size else 0):
-            order, above = breadth_first_order(_draw_tree(stages, rng), 0, directed=False)
-            for s in order.tolist():
-                u, shares = self.columns[s], self._levels
-                if above[s] >= 0:
-                    v = self.columns[above[s]]
-                    shares = self._pairs[self._starts[v] + codes[v, row]]
-                sums = np.cumsum(shares[self._starts[u] : self._starts[u + 1]])
-                codes[u, row] = np.searchsorted(sums, rng.random() * sums[-1], side="right")
-        return codes
+        k = self.columns.size
+        if k == 0:
+            return codes
+        log_shares, kept = self._stages
+        rows = np.ascontiguousarray(codes.T)
+        with sparing(n * (k**2 + self._log_widths.size)):
+            draw_rows(
+                rng, self._starts, self.columns, log_shares, kept, self._levels, self._pairs,
+                np.empty((5, k), np.int64), np.empty(k), rows,
+            )  # fmt: skip
+        return rows.T
+
+    @cached_property
+    def _stages(self) -> tuple[Floats, Floats]:
+        """The elimination for `draw_rows`, the first vertex first."""
+        log_shares = np.zeros(self.log_weights.shape)
+        stages = _eliminate(self.log_weights)[::-1]
+        for last, (own, _) in enumerate(stages, start=1):
+            log_shares[last, :last] = own
+        return log_shares, np.concatenate([np.empty(0), *(kept.ravel() for _, kept in stages)])
 
     @property
     def joint_levels(self) -> Floats:
@@ -288,15 +297,3 @@ def _eliminate(log_weights: Floats) -> list[tuple[Floats, Floats]]:
         logs = np.logaddexp(others, star[:, np.newaxis] + log_shares)
         stages.append((log_shares, np.exp(others - logs)))
     return stages
-
-
-def _draw_tree(stages: Sequence[tuple[Floats, Floats]], rng: np.random.Generator) -> Floats:
-    """Draw a tree in proportion to its weight, (k, k), by adding the vertices back one by one."""
-    edges = np.zeros((len(stages) + 1, len(stages) + 1))
-    for last, (log_shares, kept) in enumerate(reversed(stages), start=1):
-        edges[:last, :last] *= rng.random(kept.shape) < kept
-        n_parts, part = connected_components(edges[:last, :last], directed=False)
-        drawn = log_shares + rng.gumbel(size=last)
-        for label in range(n_parts):
-            edges[last, np.where(part == label, drawn, -np.inf).argmax()] = 1.0
-    return edges

@@ -7,8 +7,9 @@ worst case. Cells are never listed, so it works for any number of columns; 200 b
 rules of three conditions take tens of microseconds.
 
 Rows are drawn uniformly: cells are drawn from the rule's box until they are in no earlier box. If
-the earlier rules leave less than `LEAST_SHARE` of a box, it is first cut along a column, and each
-piece gets its exact share of the rows; so the work stays bounded for any share.
+the earlier rules leave less than `LEAST_SHARE` of a box, and more than `FREE_TRIES` cells would be
+drawn, it is first cut along a column, and each piece gets its exact share of the rows; so the work
+stays bounded for any share.
 """
 
 import math
@@ -24,6 +25,8 @@ from bayescascade.data.schema import Schema
 from bayescascade.methods.rules.antecedents import Antecedent, Condition, candidate_arrays
 
 LEAST_SHARE = 0.01  # least share of a box for rejection: 100 tries a row
+
+FREE_TRIES = 4096  # so many cells are drawn in the time that a cut takes
 
 _MOST_CELLS = 1 << 22  # cells drawn at once
 
@@ -101,8 +104,12 @@ class _Draws:
     codes: Codes
 
     def __post_init__(self) -> None:
+        from bayescascade.methods.rules.kernels.layout import new_space
+
         self.widths = [column.widths for column in self.schema.columns]
         self.columns = sorted({condition.column for rule in self.rules for condition in rule})
+        self._arrays = candidate_arrays(self.schema, self.rules)
+        self._space = new_space(self._arrays)
 
     def draw(self, column: int, codes: Sequence[int], n: int) -> Integers:
         """Return n random codes of a column, weighted by width."""
@@ -111,10 +118,12 @@ class _Draws:
 
     def fill(self, box: Box, rows: Integers) -> None:
         """Draw the rules' columns of some rows, from the cells that the rules leave of a box."""
-        rules = [r for r in self.rules if all(_inside(box[c.column], c) for c in r)]
-        log_box = sum(math.log(self.widths[j][list(codes)].sum()) for j, codes in box.items())
-        share = math.exp(self._log_left(rules, box) - log_box)
-        if share >= LEAST_SHARE:
+        inside = [all(_inside(box[c.column], c) for c in rule) for rule in self.rules]
+        rules = [rule for rule, overlaps in zip(self.rules, inside, strict=True) if overlaps]
+        places = np.flatnonzero(inside)
+        log_left, log_box = self._log_left(places, box)
+        share = math.exp(log_left - log_box)
+        if share >= LEAST_SHARE or rows.size <= FREE_TRIES * share:
             self._fill_by_rejection(box, rules, share, rows)
             return
         pieces = {
@@ -122,18 +131,25 @@ class _Draws:
             for j in self.columns
         }
         column = max(pieces, key=lambda j: len(pieces[j]))
-        log_left = [self._log_left(rules, {**box, column: piece}) for piece in pieces[column]]
-        shares = np.exp(np.array(log_left) - max(log_left))
+        boxes = [{**box, column: piece} for piece in pieces[column]]
+        logs = np.array([self._log_left(places, piece)[0] for piece in boxes])
+        shares = np.exp(logs - logs.max())
         counts = self.rng.multinomial(rows.size, shares / shares.sum())
-        for piece, inside in zip(
-            pieces[column], np.split(rows, np.cumsum(counts)[:-1]), strict=True
-        ):
-            if inside.size:
-                self.fill({**box, column: piece}, inside)
+        for piece, own in zip(boxes, np.split(rows, np.cumsum(counts)[:-1]), strict=True):
+            if own.size:
+                self.fill(piece, own)
 
-    def _log_left(self, rules: Sequence[Antecedent], box: Box) -> float:
-        """Return the log volume that the rules leave of a box, nats."""
-        return float(log_first_volumes(self.schema, rules, box)[-1])
+    def _log_left(self, rules: Integers, box: Box) -> tuple[float, float]:
+        """Return the log volume that some of the rules leave of a box, and that of the box."""
+        from bayescascade.methods.rules.kernels.volumes import log_share_left
+
+        log_box, widths = 0.0, np.zeros(self._arrays.widths.size)
+        for j, codes in box.items():
+            own = self.widths[j][list(codes)]
+            widths[self._arrays.offsets[j] + np.array(codes)] = own
+            log_box += math.log(own.sum())
+        arrays = self._arrays._replace(widths=widths)
+        return float(log_share_left(arrays, rules, self._space)) + log_box, log_box
 
     def _fill_by_rejection(
         self, box: Box, rules: Sequence[Antecedent], share: float, rows: Integers

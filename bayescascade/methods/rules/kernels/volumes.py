@@ -304,6 +304,16 @@ def first_log_volumes(
 
 
 @kernel
+def log_share_left(
+    candidates: layout.CandidateArrays, rules: Array, space: layout.VolumeSpace
+) -> float:
+    """Return the log share of the domain that rules (m,) leave, -inf for none."""
+    reset_box(candidates, space.box)
+    log_share: float = first_log_volume(candidates, rules, rules.shape[0], -1, space)
+    return log_share
+
+
+@kernel
 def first_parts(codes: Array, conditions: Array, starts: Array, out: Array) -> None:
     """Write the index of the first rule that each row satisfies; the number of rules if none.
 
