@@ -246,7 +246,7 @@ def test_excel_is_the_table_that_pandas_reads(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "openpyxl", None)
         with pytest.raises(
-            DataError, match=r"^rows\.xlsx is an Excel file.*: pip install openpyxl$"
+            DataError, match=r"^rows\.xlsx is an Excel file.*: pip install 'bayescascade\[excel\]'$"
         ):
             Table.from_files(tmp_path / "rows.xlsx")
     (tmp_path / "text.xlsx").write_bytes(b"a\0b")

@@ -133,8 +133,9 @@ class _MemorySource(FrameSource):
         except ImportError as error:
             found = re.search(r"dependency '(\w+)'", str(error))
             library = found[1] if found else self.libraries
+            name = "'bayescascade[excel]'" if library == "openpyxl" else library
             raise DataError(
-                f"{file.label} is {what}; to read it, install {library}: pip install {library}"
+                f"{file.label} is {what}; to read it, install {library}: pip install {name}"
             ) from None
         except Exception as error:  # of any library
             reason = (str(error) or type(error).__name__).splitlines()[0]
