@@ -20,6 +20,7 @@ __version__ = "0.1.0"
 _imported, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 _FORMER = {
+    "BudgetError": "ParameterError",
     "BudgetPrune": "BudgetPruneClassifier",
     "DensityList": "LearnedDensityList",
     "DensityTree": "LearnedDensityTree",

@@ -18,7 +18,6 @@ from .costs.curve import (
     cost_accuracy_curve as cost_accuracy_curve,
 )
 from .costs.feature_costs import FeatureCosts as FeatureCosts
-from .costs.limits import BudgetError as BudgetError
 from .data.read_as import ReadAs as ReadAs
 from .data.schema import Schema as Schema
 from .data.table import Table as Table

@@ -161,28 +161,19 @@ class FoundWithin:
     ended: str = ""
 
     def learn(self, model: Any, budgets: Sequence[float]) -> "FoundWithin":
-        """Learn until Ctrl-C ends it; print notes on problems."""
-        from bayescascade.costs.limits import BudgetError
-
-        told: list[str] = []
+        """Learn until Ctrl-C ends it; print notes on budgets that buy nothing."""
         try:
             with self._count(model, len(budgets)) as done:
                 for amount, found in model.fit_budgets(budgets, *self.parts.learning):
-                    if isinstance(found, BudgetError):
-                        told.append(str(found).replace("budget", "--budgets", 1))
-                    else:
-                        self.fitted.append((amount, found))
+                    self.fitted.append((amount, found))
                     done()
         except KeyboardInterrupt:
-            n_done = len(self.fitted) + len(told)
-            self.ended = f"{n_done} of {len(budgets)} fits were finished"
+            self.ended = f"{len(self.fitted)} of {len(budgets)} fits were finished"
             if self._is_auto:
                 self.ended = "these are the best of the methods that were tried"
-        if told and not self.fitted:
-            raise click.ClickException(told[-1])
         if not self.fitted:
             interrupted(self.ended)
-        for line in (*told, *(model.nothing_read_text for _, model in self.fitted)):
+        for line in (model.nothing_read_text for _, model in self.fitted):
             if line:
                 note(line)
         return self

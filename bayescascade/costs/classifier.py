@@ -25,7 +25,6 @@ from bayescascade.costs.acquisition import Acquisition, Fetch, Walk, Walkable, a
 from bayescascade.costs.choice import N_FOLDS, Choice, is_compared
 from bayescascade.costs.feature_costs import Costs, FeatureCosts
 from bayescascade.costs.items import CostItems
-from bayescascade.costs.limits import BudgetError
 from bayescascade.costs.pages import (
     CANNOT_TELL,
     HOW_TO_READ,
@@ -173,8 +172,8 @@ class BudgetedClassifier(MatrixClassifier):
 
     def fit_budgets(
         self, budgets: Sequence[float], X: Any, y: Any, X_val: Any = None, y_val: Any = None
-    ) -> Iterator[tuple[float, Self | BudgetError]]:
-        """Yield, for each budget, a fitted classifier with the same parameters, or an error.
+    ) -> Iterator[tuple[float, Self]]:
+        """Yield, for each budget, a fitted classifier with the same parameters.
 
         Parameters
         ----------
@@ -191,11 +190,7 @@ class BudgetedClassifier(MatrixClassifier):
         for amount in budgets:
             model: Any = clone(self).set_params(budget=amount)
             model._shared = max(budgets), shared
-            try:
-                model.fit(X, y, X_val=X_val, y_val=y_val)
-            except BudgetError as error:
-                yield amount, error
-                continue
+            model.fit(X, y, X_val=X_val, y_val=y_val)
             model._shared = None
             if getattr(model, "is_interrupted_", False):
                 raise KeyboardInterrupt

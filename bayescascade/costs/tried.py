@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.validation import check_real
 from bayescascade.base.watch import OutOfTime, Watch
-from bayescascade.costs.limits import BudgetError, check_amounts
+from bayescascade.costs.limits import check_amounts
 
 T = TypeVar("T")
 
@@ -60,7 +60,7 @@ class WithinBudgets(ABC):
 
     @abstractmethod
     def _chosen(self, budget: float | None) -> Self:
-        """Return the best model of `_trial` within a budget; BudgetError if there is none."""
+        """Return the best model of `_trial` within a budget, which may buy nothing."""
 
     def fit(
         self,
@@ -126,14 +126,11 @@ class WithinBudgets(ABC):
 
     def fit_budgets(
         self, budgets: Sequence[float], X: Any, y: Any, X_val: Any = None, y_val: Any = None
-    ) -> Iterator[tuple[float, Self | BudgetError]]:
-        """Yield, for each budget, the best candidate or an error; all budgets share candidates."""
+    ) -> Iterator[tuple[float, Self]]:
+        """Yield, for each budget, the best candidate; all budgets share candidates."""
         model: Any = clone(self).set_params(budget=max(budgets))
         model._trial = model._try(budgets, X, y, None, X_val, y_val)
         if model.is_interrupted_:
             raise KeyboardInterrupt
         for budget in budgets:
-            try:
-                yield budget, model._chosen_in_time(budget)
-            except BudgetError as error:
-                yield budget, error
+            yield budget, model._chosen_in_time(budget)

@@ -33,7 +33,6 @@ from bayescascade import (
     SelectedForestClassifier,
     SubmodularTreeClassifier,
 )
-from bayescascade.costs.limits import BudgetError
 from tests.benchmarks.budget_data import DATA_SETS, Split, costs_of, split
 from tests.benchmarks.budget_judged import Judged
 from tests.benchmarks.greedy_gate import greedy_gates
@@ -161,14 +160,11 @@ def _budget_forest(setting):
 
 def _selected(setting):
     for share in SHARES:
-        try:
-            selected = SelectedForestClassifier(
-                costs=setting.costs, budget=share * setting.total, n_trees=N_TREES, n_jobs=2,
-                random_state=setting.seed,
-            )  # fmt: skip
-            yield judge(_fitted(selected, setting), setting)
-        except BudgetError:
-            continue
+        selected = SelectedForestClassifier(
+            costs=setting.costs, budget=share * setting.total, n_trees=N_TREES, n_jobs=2,
+            random_state=setting.seed,
+        )  # fmt: skip
+        yield judge(_fitted(selected, setting), setting)
 
 
 PRINTED = {"basis": "linear", "selection": "paper", "leaf": "least_squares", "prune": False}
@@ -183,7 +179,7 @@ def _within_budgets(setting, make=SubmodularTreeClassifier, **how):
         [share * setting.total for share in shares],
         train.features, train.labels, validation.features, validation.labels,
     ):  # fmt: skip
-        if not isinstance(found, BudgetError) and found.validation_cost_ not in seen:
+        if found.validation_cost_ not in seen:
             seen.add(found.validation_cost_)
             yield judge(found, setting)
 

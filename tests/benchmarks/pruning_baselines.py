@@ -21,7 +21,7 @@ from typing import ClassVar
 import numpy as np
 
 from bayescascade.base.watch import watch_in_use
-from bayescascade.costs.limits import is_within, too_low
+from bayescascade.costs.limits import is_within
 from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.forests.bags import out_of_bag
 from bayescascade.methods.prunings.budget_prune import BudgetPruneClassifier
@@ -91,9 +91,6 @@ class BaselinePruner(BudgetPruneClassifier):
         """Return the value that leaves most of the forest within a budget."""
         values = self._values()
         place = bisect_left(values, True, key=lambda value: is_within(self._cost(value), budget))
-        if place == len(values):
-            least = self._cost(values[-1])
-            raise too_low(budget, least, "the mean cost of the least that can be left")
         return values[place]
 
     def _cost(self, value):
@@ -162,13 +159,15 @@ class TruncatedForest(BaselinePruner):
         pass
 
     def _values(self):
-        return range(self.whole_forest_.n_trees, 0, -1)
+        return range(self.whole_forest_.n_trees, -1, -1)
 
     def _untold(self, training: TrainingRows) -> int:  # noqa: ARG002
         return self.whole_forest_.n_trees
 
     def _left(self, found):
-        return self.whole_forest_.part(slice(self.whole_forest_.tree_starts[found]))
+        whole = self.whole_forest_
+        left = whole.part(slice(whole.tree_starts[max(found, 1)]))
+        return left if found else left.pruned(np.zeros(left.n_nodes, np.bool_))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

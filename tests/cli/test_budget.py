@@ -84,10 +84,10 @@ def test_features_are_selected_for_each_budget():
     options = (*PRUNED, "--method", "select", "--budgets", "0.5,3,12", "--json")
     found = run("budget", CLINIC, *options)
     points = json.loads(found.stdout)["points"]
-    assert [point["budget"] for point in points] == [3, 12]
+    assert [point["budget"] for point in points] == [0.5, 3, 12]
     assert all(point["validation_cost"] <= point["budget"] for point in points)
-    assert points[0]["cost"] < points[1]["cost"]
-    assert "--budgets must be >= 1, the cost of the cheapest feature, got 0.5" in found.stderr
+    assert points[0]["cost"] == 0.0 < points[1]["cost"] < points[2]["cost"]
+    assert "note: budget 0.5 buys nothing, and the cheapest feature, " in found.stderr
 
 
 def test_json_has_every_digit(tmp_path):
@@ -205,17 +205,19 @@ def test_rows_that_are_too_few_are_an_error(tmp_path):
     assert_error(told, "--test-share must leave rows for each part, got 0.25 of 2 rows")
 
 
-def test_a_budget_below_everything_is_told(tmp_path):
+def test_a_budget_below_everything_buys_nothing(tmp_path):
+    """It was an error, or a budget without a line; the note says what would do."""
     rows = "".join(f"{i % 2},{'xy'[i % 2]}\n" for i in range(2000))
     (tmp_path / "rows.csv").write_text("a,b\n" + rows)
     options = ("--target", "b", "--seed", 0, "--trees", 1, "--method", "forest")
-    told = run("budget", tmp_path / "rows.csv", *options, "--budgets", "0.5")
-    assert_error(
-        told, "error: --budgets must be >= 1, the mean cost of the cheapest first tree, got 0.5\n"
-    )
     told = run("budget", tmp_path / "rows.csv", *options, "--budgets", "0.5,1")
     assert told.exit_code == 0
-    assert told.stderr.startswith("note: --budgets must be >= 1")
+    assert " ".join(told.stderr.split()) == (
+        "note: budget 0.5 buys nothing, and the cheapest feature, a, costs 1; all rows get the "
+        "same prediction; the cheapest first tree costs 1 a row"
+    )
+    lines = {line.split(" ")[0]: line.split()[1:] for line in told.stdout.splitlines()}
+    assert lines["0.5"][:7] == lines["nothing"][:7]  # cost and error
     assert "0.00 %" in told.stdout
 
 

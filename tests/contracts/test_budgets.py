@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.tree import DecisionTreeClassifier
 
-from bayescascade import ParameterError
+from bayescascade import AutoBudgetClassifier, GatedSensorsClassifier, ParameterError
+from bayescascade.methods.cost_trees import estimators as cost_trees
+from bayescascade.methods.listed import BUDGET_LEARNERS
 from tests.contracts.listed import COSTS, ESTIMATORS, fitted, rows
 
 ACQUIRING = [name for name, case in ESTIMATORS.items() if hasattr(case.make, "acquire")]
@@ -44,3 +47,77 @@ def test_budgets_are_kept_by_a_path(name):
     assert len(set(path[0].predict(rows()))) == 1
     with pytest.raises(ParameterError, match="budget must be"):
         model.within(-1)
+
+
+# -- every way to spend a budget -------------------------------------------------------------------
+
+PRICES = [1.0, 1000.0, 2.0]
+AMOUNTS = [0.0, 0.5, 1.2, 2.5, 1000.5, 2000.0]
+SLOW = ("adapt-gbrt", "adapt-lstsq", "fmcc")
+
+
+def within_budgets(name, prices):
+    """Return the unfitted estimator of a method, with quick parameters."""
+    given = {"costs": prices, "random_state": 0}
+    if name == "sensors":
+        return GatedSensorsClassifier(**given, n_steps=40)
+    if name == "auto":
+        methods = ["l1", "forest", "select", "tree"]
+        return AutoBudgetClassifier(**given, methods=methods, n_jobs=1, time_limit=60)
+    listed = BUDGET_LEARNERS[name]
+    model = listed.made(**{**listed.given, **listed.of_trees(10), **given})
+    quick = {"n_jobs": 1, "n_steps": 300, "n_chains": 1}
+    names = model.get_params()
+    return model.set_params(**{key: value for key, value in quick.items() if key in names})
+
+
+def priced(seed):
+    """Return rows whose cheapest column says most, and whose dearest says less."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(400, 3))
+    return X, np.where(X @ [2.0, 1.0, 1.0] + 0.7 * rng.normal(size=400) > 0.3, "ill", "well")
+
+
+def dominating(name, prices):
+    """Return the columns that are cheaper and better than the first purchase on a path.
+
+    A column is better if the tree of it alone errs less on the judging rows, by more than a
+    standard error of the difference. No budget may be refused; without a purchase all is free.
+    """
+    X, y = priced(0)
+    X_val, y_val = priced(1)
+    path = list(within_budgets(name, prices).fit_budgets(AMOUNTS, X, y, X_val, y_val))
+    assert [amount for amount, _ in path] == AMOUNTS
+    for _, model in path[:2]:
+        assert len(set(model.predict(X_val))) == 1
+        assert model.validation_cost_ == model.acquisition_cost(X).max() == 0.0
+        assert "all rows get the same" in model.nothing_read_text
+    _, first = next(one for one in path if one[1].validation_cost_ > 0.0)
+    read = first.sensor_shares_ if name == "sensors" else first.feature_shares_
+    spent, wrong = float(read @ PRICES), first.predict(X_val) != y_val
+    found = []
+    for column, price in enumerate(PRICES):
+        alone = DecisionTreeClassifier(max_depth=3).fit(X[:, [column]], y)
+        worse = wrong * 1.0 - (alone.predict(X_val[:, [column]]) != y_val)
+        error = worse.std(ddof=1) / np.sqrt(len(worse))
+        if price < spent * (1 - 1e-9) and worse.mean() > error:
+            found.append(column)
+    return found
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name
+        for name in ("sensors", "auto", *BUDGET_LEARNERS)
+    ],
+)
+def test_no_first_purchase_is_dear_and_bad(name, monkeypatch):
+    """Gated sensors began with the dearest column, and four methods refused small budgets."""
+    monkeypatch.setattr(cost_trees, "_NATS", (4.0, 40.0))
+    assert dominating(name, PRICES) == []
+
+
+def test_a_first_purchase_by_wrong_prices_is_found():
+    """The broken twin takes the dearest column for the cheapest."""
+    assert 0 in dominating("l1", [1000.0, 1.0, 2.0])

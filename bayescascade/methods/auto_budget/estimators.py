@@ -18,7 +18,6 @@ from bayescascade.base.watch import Watch
 from bayescascade.costs.acquisition import Walk
 from bayescascade.costs.classifier import BudgetedClassifier, budgeted_from_record
 from bayescascade.costs.feature_costs import Costs, FeatureCosts
-from bayescascade.costs.limits import BudgetError
 from bayescascade.costs.tried import WithinBudgets
 from bayescascade.data.cell_policy import CellPolicy, Matrix
 from bayescascade.data.given import GivenRows
@@ -233,10 +232,6 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
     def _chosen(self, budget: float | None) -> Self:
         trial = self._trial
         most = float("inf") if budget is None else budget
-        if not trial.found:
-            found = [one for each in trial.tried for one in each.found]
-            errors = [one for one in found if isinstance(one, BudgetError)]
-            raise min(errors, key=lambda one: one.least)
         best = best_within(trial.found, most)
         if best is None:
             cheapest = min(trial.found, key=lambda one: one.candidate.cost)
@@ -267,8 +262,8 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
 
     def fit_budgets(
         self, budgets: Sequence[float], X: Any, y: Any, X_val: Any = None, y_val: Any = None
-    ) -> Iterator[tuple[float, Self | BudgetError]]:
-        """Yield, for each budget, the best candidate or an error; all budgets share candidates.
+    ) -> Iterator[tuple[float, Self]]:
+        """Yield, for each budget, the best candidate; all budgets share candidates.
 
         After Ctrl-C, yields the best candidates so far, and then raises KeyboardInterrupt.
         """
@@ -276,10 +271,7 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         model.progress = self.progress
         model._trial = model._try(budgets, X, y, None, X_val, y_val)
         for budget in budgets:
-            try:
-                yield budget, model._chosen(budget)
-            except BudgetError as error:
-                yield budget, error
+            yield budget, model._chosen(budget)
         if model.is_interrupted_:
             raise KeyboardInterrupt
 

@@ -33,7 +33,7 @@ from bayescascade.base.validation import check_real
 from bayescascade.base.watch import OutOfTime, Watch
 from bayescascade.costs.choice import CROSSED, FEW_ROWS, N_FOLDS, Choice, fold_of_rows, uncompared
 from bayescascade.costs.classifier import BudgetedClassifier
-from bayescascade.costs.limits import BudgetError, is_within
+from bayescascade.costs.limits import is_within
 from bayescascade.data.splitting import split_by_class
 from bayescascade.model.listed import ListedBudgetLearner
 
@@ -49,14 +49,12 @@ _FEW_METHODS, _SHORT = 3, 30.0  # methods, or seconds, for which starting proces
 N_FITS = N_FOLDS + 1
 """Number of fits of a method in cross-validation."""
 
-Found = BudgetedClassifier | BudgetError
-
 
 class Tried(NamedTuple):
     """Classifiers of a method for each budget, and their errors on the judging rows."""
 
     method: str
-    found: Sequence[Found]  # by budget; empty if it was given up
+    found: Sequence[BudgetedClassifier]  # by budget; empty if it was given up
     wrong: Flags  # (n_budgets, n_judging_rows)
 
 
@@ -212,7 +210,7 @@ class Trying:
         fair = (math.inf if limit is None else limit) / n_fits
         watch, late = Watch(limit), Watch(None if limit is None else _LATE * limit)
 
-        def fit(rows: Rows, number: int) -> list[Found]:
+        def fit(rows: Rows, number: int) -> list[BudgetedClassifier]:
             late.check()
             seconds = max(watch.left / (n_fits - number), fair / 2)
             return self._fitted(listed, rows, _FITTING * seconds, late)
@@ -245,8 +243,8 @@ class Trying:
 
     def _fitted(
         self, listed: ListedBudgetLearner, rows: Rows, seconds: float, late: Watch
-    ) -> list[Found]:
-        """Return for each budget a classifier or its error; OutOfTime between them."""
+    ) -> list[BudgetedClassifier]:
+        """Return for each budget a classifier; OutOfTime between them."""
         given = {**listed.given, **listed.in_trials, **listed.of_trees(self.n_trees)}
         given |= copy.deepcopy(self.given)  # each method gets the same state of a generator
         if np.size(rows.X) < _FEW_CELLS:
@@ -255,7 +253,7 @@ class Trying:
             given["time_limit"] = max(float(f"{seconds:.2g}"), 1e-3)
         model, validation = listed.made(**given), self.judging.validation
         beside = () if validation is None else (validation.X, validation.y)
-        found: list[Found] = []
+        found: list[BudgetedClassifier] = []
         if rows.weights is None:
             for _, one in model.fit_budgets(self.budgets, rows.X, rows.y, *beside):
                 found.append(one)
@@ -264,16 +262,13 @@ class Trying:
             return found
         for budget in self.budgets:
             one = listed.made(**given, budget=budget)
-            try:
-                found.append(one.fit(rows.X, rows.y, *beside, sample_weight=rows.weights))
-            except BudgetError as error:
-                found.append(error)
+            found.append(one.fit(rows.X, rows.y, *beside, sample_weight=rows.weights))
         return found
 
 
-def _wrong(found: Any, judged: Rows, learned: Rows) -> Flags:
+def _wrong(found: BudgetedClassifier | None, judged: Rows, learned: Rows) -> Flags:
     """Return the errors of a classifier, or those of the commonest class if there is none."""
-    if isinstance(found, BudgetedClassifier):
+    if found is not None:
         return np.asarray(found.predict(judged.X) != judged.y)
     return np.asarray(judged.y != learned.commonest)
 
@@ -325,16 +320,15 @@ def judged(tried: Sequence[Tried], budgets: Sequence[float], judging: Judging) -
     for one in tried:
         wrong = one.wrong.copy()
         for place, model in enumerate(one.found):
-            if isinstance(model, BudgetedClassifier) and not model._reads_nothing:
+            if not model._reads_nothing:
                 model._settle(Choice.between(judging.words, wrong[place], plain, commonest))
-            if not isinstance(model, BudgetedClassifier) or model._reads_nothing:
+            if model._reads_nothing:
                 wrong[place] = plain
         errors = judging.errors(wrong).tolist()
         for budget, model, of_model, error in zip(budgets, one.found, wrong, errors, strict=True):
-            if isinstance(model, BudgetedClassifier):
-                deviation = _deviation(error, len(plain))
-                candidate = Candidate(one.method, budget, error, deviation, model.validation_cost_)
-                found.append(Judged(candidate, model, of_model, sum(errors) / len(errors)))
+            deviation = _deviation(error, len(plain))
+            candidate = Candidate(one.method, budget, error, deviation, model.validation_cost_)
+            found.append(Judged(candidate, model, of_model, sum(errors) / len(errors)))
     return found
 
 

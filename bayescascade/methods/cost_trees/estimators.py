@@ -2,7 +2,6 @@
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any, ClassVar, Self
@@ -14,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_real
 from bayescascade.costs.choice import N_FOLDS, Choice
-from bayescascade.costs.limits import BudgetError, is_within, too_low
+from bayescascade.costs.limits import is_within
 from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.cost_trees.parameters import BudgetTreeParameters
 from bayescascade.methods.cost_trees.posterior import BudgetTreePosterior
@@ -138,9 +137,6 @@ class BudgetTreeClassifier(HasDraws, ForestClassifier):
         ------
         ParameterError
             If a parameter is out of its range.
-        BudgetError
-            If all trees that were tried cost more than the budget. The message names the smallest
-            cost.
         DataError
             If rows, labels or weights cannot be used, or if all rows of a class have weight 0.
         KeyboardInterrupt
@@ -161,6 +157,8 @@ class BudgetTreeClassifier(HasDraws, ForestClassifier):
     def within(self, budget: float) -> Self:
         """Return the classifier for another budget, chosen among the trees that `fit` tried.
 
+        If all of them cost more, nothing is bought.
+
         Parameters
         ----------
         budget : float >= 0
@@ -169,8 +167,6 @@ class BudgetTreeClassifier(HasDraws, ForestClassifier):
         ------
         ParameterError
             If it is out of its range.
-        BudgetError
-            See `fit`.
         NotFittedError
             Before `fit` with a budget, or if the model was read from a file.
         """
@@ -178,32 +174,28 @@ class BudgetTreeClassifier(HasDraws, ForestClassifier):
         check_is_fitted(self, "_tried", msg=message)
         check_real("budget", budget, minimum=0.0)
         possible = [one for one in self._tried if is_within(one[0].validation_cost_, budget)]
-        if not possible:
-            least = min(model.validation_cost_ for model, _ in self._tried)
-            raise too_low(budget, least, "the mean cost of the cheapest tree")
-        model, choice = min(possible, key=lambda one: (one[1].error, one[0].validation_cost_))
+        model, choice = min(
+            possible or self._tried, key=lambda one: (one[1].error, one[0].validation_cost_)
+        )
         found = copy.copy(model)
         found.budget, found._tried = budget, self._tried
-        if found.forest_.n_splits:
+        if not possible:
+            found._buy_nothing()
+        elif found.forest_.n_splits:
             found._settle(choice)
         return found
 
     def fit_budgets(
         self, budgets: Sequence[float], X: Any, y: Any, X_val: Any = None, y_val: Any = None
-    ) -> Iterator[tuple[float, Self | BudgetError]]:
+    ) -> Iterator[tuple[float, Self]]:
         """Yield, for each budget, the tree with the smallest held-out error.
 
         The trees are tried once for all budgets; see `BudgetedClassifier.fit_budgets`.
         """
         model: Any = clone(self).set_params(budget=max(budgets))
-        with suppress(BudgetError):  # `within` raises it for each budget
-            model.fit(X, y, X_val=X_val, y_val=y_val)
+        model.fit(X, y, X_val=X_val, y_val=y_val)
         for amount in budgets:
-            try:
-                found = model.within(amount)
-            except BudgetError as error:
-                yield amount, error
-                continue
+            found = model.within(amount)
             if found.run_.interrupted:
                 raise KeyboardInterrupt
             yield amount, found

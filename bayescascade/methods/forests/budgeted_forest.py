@@ -29,7 +29,7 @@ from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_flag, check_integer, check_real, check_weight_values
 from bayescascade.base.watch import OutOfTime, Watch
 from bayescascade.costs.choice import CROSSED, Choice, is_few
-from bayescascade.costs.limits import too_low
+from bayescascade.costs.limits import is_within
 from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.forests.bags import wrong_crossed
 from bayescascade.methods.forests.base import ForestClassifier
@@ -43,6 +43,7 @@ from bayescascade.methods.forests.growing import (
     TreeGrower,
     add_trees,
     alternative_of,
+    bare_root,
     check_share,
     n_drawn,
     outside_bags,
@@ -56,6 +57,7 @@ from bayescascade.methods.forests.impurities import (
 )
 from bayescascade.methods.forests.parameters import BudgetedForestParameters
 from bayescascade.model.search import seed_sequence
+from bayescascade.report.numbers import cost_texts
 
 _AUTOMATIC: Mapping[str, tuple[Share, ...]] = {
     "alpha": (0.0, 16.0),
@@ -117,7 +119,8 @@ class BudgetedForestClassifier(ForestClassifier):
         One alternative for each combination of `alpha`, `cost_exponent` and `max_features`. Not in
         loaded models.
     cost_path_ : (n_trees,) float64
-        Mean cost of the validation rows after each tree.
+        Mean cost of the validation rows after each tree. If the first tree is beyond the budget,
+        nothing is bought, and there is only its cost.
     is_interrupted_ : bool
         Whether Ctrl-C ended `fit`. Then the forest is the best one so far.
 
@@ -179,8 +182,6 @@ class BudgetedForestClassifier(ForestClassifier):
         ------
         ParameterError
             If a parameter is out of its range, or `y_val` is missing and needed.
-        BudgetError
-            If the budget is below the cost of the cheapest first tree. The message names that cost.
         DataError
             If the rows or labels cannot be used.
         """
@@ -205,18 +206,18 @@ class BudgetedForestClassifier(ForestClassifier):
                     for (one, grown), choice in zip(tried, choices, strict=True)
                 ]
         chosen, grown = self._choose(tried)
-        assert grown.trees is not None, "only forests are chosen"
-        self._become(grown.trees, training.validation_rows, watch)
+        trees = grown.trees or bare_root(training.labels, training.n_classes)
+        self._become(trees, training.validation_rows, watch)
         self.alpha_, self.cost_exponent_, self.max_features_ = chosen[:3]
         self.alternatives_ = tuple(alternative for alternative, _ in tried)
         self.cost_path_ = grown.costs
         self.is_interrupted_ = is_interrupted
         if choices is not None:
             self._settle(choices[[one for _, one in tried].index(grown)])
-        elif self.budget is not None and not is_crossed:
+        elif self.budget is not None and not is_crossed and trees.n_splits:
             bags = seeds[: grown.n_trees]
             outside = outside_bags(bags, len(training.rows)) if self.bootstrap else None
-            self._settle(self._choice(training, grown.trees, None, outside))
+            self._settle(self._choice(training, trees, None, outside))
         return self
 
     def _grow_each(
@@ -284,6 +285,15 @@ class BudgetedForestClassifier(ForestClassifier):
             wrong = wrong_crossed(self._folds(training), training, learn)
             choices.append(Choice.of(CROSSED, wrong, nothing, training))
         return choices
+
+    @property
+    def nothing_read_text(self) -> str:
+        """The line of the print if no feature is read; otherwise empty."""
+        told = super().nothing_read_text
+        if not told or self.budget is None or is_within(self.cost_path_[0], self.budget):
+            return told
+        (least,) = cost_texts([self.cost_path_[0]])
+        return f"{told}; the cheapest first tree costs {least} a row"
 
     @property
     def may_know_validation_labels(self) -> bool:
@@ -378,12 +388,13 @@ class BudgetedForestClassifier(ForestClassifier):
     def _choose(
         self, tried: Sequence[tuple[GrowthAlternative, GrownForest]]
     ) -> tuple[GrowthAlternative, GrownForest]:
-        """Return the forest with the smallest error; among ties, with the smallest cost."""
+        """Return the forest with the smallest error; among ties, with the smallest cost.
+
+        If all first trees are beyond the budget, return the cheapest of these.
+        """
         within = [pair for pair in tried if pair[0].n_trees]
         if within:
             return min(within, key=lambda pair: (pair[0].error, pair[0].cost))
         if tried[-1][1].is_interrupted:
             raise KeyboardInterrupt
-        assert self.budget is not None, "without one, all trees are within it"
-        least = min(alternative.cost for alternative, _ in tried)
-        raise too_low(self.budget, least, "the mean cost of the cheapest first tree")
+        return min(tried, key=lambda pair: pair[0].cost)

@@ -51,6 +51,7 @@ from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.forests.kernels import growing as kernels
 from bayescascade.methods.forests.kernels.growing_cuts import MISSING, ImpurityArrays
+from bayescascade.methods.forests.trees import LEAF
 
 MAX_BINS = 255
 
@@ -193,6 +194,13 @@ def add_trees(
         is_interrupted = True
     forest = Forest.concatenate(trees) if trees else None
     return GrownForest(forest, np.array(costs), is_interrupted)
+
+
+def bare_root(labels: Integers, n_classes: int) -> Forest:
+    """Return a tree without splits, which costs nothing."""
+    counts = np.bincount(labels, minlength=n_classes)[np.newaxis].astype(np.float64)
+    none = np.zeros(1)
+    return Forest.from_preorder(np.full(1, LEAF, np.int32), none, none > 0, counts)
 
 
 def _trees(

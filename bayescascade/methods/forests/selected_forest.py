@@ -32,7 +32,7 @@ from bayescascade.base.arrays import Floats
 from bayescascade.base.watch import OutOfTime, Watch, check_time, watch_in_use
 from bayescascade.costs.choice import is_compared
 from bayescascade.costs.items import CostItems
-from bayescascade.costs.limits import is_within, too_low
+from bayescascade.costs.limits import is_within
 from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.forests.bags import out_of_bag
 from bayescascade.methods.forests.base import ForestClassifier
@@ -109,8 +109,6 @@ class SelectedForestClassifier(ForestClassifier):
         ------
         ParameterError
             If a parameter is out of its range.
-        BudgetError
-            If no feature is within the budget. The message names the cost of the cheapest one.
         DataError
             If the rows or labels cannot be used.
         """
@@ -136,7 +134,7 @@ class SelectedForestClassifier(ForestClassifier):
             forest = Forest.from_sklearn(grown)
             self._become(forest, training.validation_rows, watch)
             self.selected_ = [self.feature_texts[feature] for feature in order]
-            if self.budget is not None and is_compared():
+            if self.budget is not None and is_compared() and forest.n_splits:
                 outside = out_of_bag(grown, len(training.rows), "budget")
                 try:
                     self._settle(self._choice(training, forest, learn, outside))
@@ -196,12 +194,9 @@ class SelectedForestClassifier(ForestClassifier):
 def _selected(
     items: CostItems, budget: float | None, loss: Callable[[Features], float], loss_of_none: float
 ) -> list[int]:
-    """Return the bought features, in order; BudgetError if none is within the budget."""
+    """Return the bought features, in order; none if the cheapest is beyond the budget."""
     limit = float(items.costs.sum()) if budget is None else budget
     purchases = sorted(_purchases(items), key=lambda one: (_cost(items, one), sorted(one)))
-    least = min(_cost(items, one) for one in purchases)
-    if not is_within(least, limit):
-        raise too_low(limit, least, "the cost of the cheapest feature")
     order: list[int] = []
 
     def with_(purchase: Features) -> Features:
@@ -216,8 +211,9 @@ def _selected(
     while waiting:
         if watch_in_use().is_over():
             tried = [one for one in waiting if one[1] == len(order) and one[0] < 0.0]
-            if tried or not order:
-                order += sorted(with_(purchases[min(tried or [(0.0, 0, 0)])[2]]) - set(order))
+            best = purchases[min(tried)[2] if tried else 0]
+            if tried or (not order and is_within(_cost(items, best), limit)):
+                order += sorted(best - set(order))
             break
         gain, n_bought, place = heapq.heappop(waiting)
         features = with_(purchases[place])

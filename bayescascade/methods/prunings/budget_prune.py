@@ -24,7 +24,7 @@ from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_flag, check_real
 from bayescascade.base.watch import OutOfTime, Watch, watch_in_use
 from bayescascade.costs.choice import is_compared
-from bayescascade.costs.limits import BudgetError, check_amounts
+from bayescascade.costs.limits import check_amounts
 from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.forests.bags import Fold
 from bayescascade.methods.forests.base import ForestClassifier
@@ -200,9 +200,6 @@ class BudgetPruneClassifier(ForestClassifier):
             other columns, or if the rows for `errors` are missing. Also, if neither `tradeoff` nor
             `budget` is given and there are no held-out rows to choose the tradeoff: no `y_val`, and
             no out-of-bag rows (as for a `DecisionTreeClassifier`).
-        BudgetError
-            If no pruning is within the budget, which does not happen for a `BudgetPruneClassifier`.
-            The error has the smallest feasible budget.
         DataError
             If the rows or labels cannot be used, or `y` has a class that a fitted forest does not
             know.
@@ -233,10 +230,7 @@ class BudgetPruneClassifier(ForestClassifier):
             left = left.without_bare_roots()
 
         def learn(other: Self, part: TrainingRows) -> Forest | None:  # noqa: ARG001
-            try:
-                found = other._within(budget)
-            except BudgetError:
-                return None
+            found = other._within(budget)
             if getattr(found, "interrupted", False):
                 raise OutOfTime if watch_in_use().is_up else KeyboardInterrupt
             return other._left(found).without_bare_roots()
@@ -381,11 +375,11 @@ class BudgetPruneClassifier(ForestClassifier):
 
     def fit_budgets(
         self, budgets: Sequence[float], X: Any, y: Any, X_val: Any = None, y_val: Any = None
-    ) -> Iterator[tuple[float, Self | BudgetError]]:
+    ) -> Iterator[tuple[float, Self]]:
         """Yield, for each budget, a pruning of one forest; see `BudgetedClassifier.fit_budgets`."""
         for amount, first in super().fit_budgets(budgets[:1], X, y, X_val, y_val):
             yield amount, first
-        if len(budgets) > 1 and not isinstance(first, BudgetError):
+        if len(budgets) > 1:
             path = first.path(budgets=budgets[1:])
             yield from zip(budgets[1:], path, strict=False)
             if path.interrupted:

@@ -33,6 +33,7 @@ from bayescascade.methods.sensors.reports import (
     found_texts,
     plot_sensors,
     sensor_table,
+    silent_text,
 )
 from bayescascade.methods.sensors.signals import Sensors, SignalMaker
 from bayescascade.methods.sensors.training import Lesson
@@ -40,7 +41,7 @@ from bayescascade.methods.sensors.trying import Candidate, Roles, Trial, Ways, b
 from bayescascade.model.matrix_estimator import MatrixEstimator
 from bayescascade.model.record import NOT_SAVED
 from bayescascade.model.reporting import OF_ROWS
-from bayescascade.report.page import Page, Pieces, count_of
+from bayescascade.report.page import Page, Pieces, count_of, warning
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -120,6 +121,8 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
     ) -> Self:
         """Train gates at several costs, and sets of sensors that always send; keep the best.
 
+        One of these sets is empty, so that there is a result for each budget.
+
         Parameters
         ----------
         X : DataFrame or other table, paths, mapping of columns, array or list of rows
@@ -139,9 +142,6 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
         ParameterError
             If a parameter is out of its range, such as sensors with an unknown column or with the
             same column twice.
-        BudgetError
-            If no candidate is within the budget on the validation rows. `least` is the smallest
-            possible budget.
         DataError
             If rows or labels cannot be used.
         KeyboardInterrupt
@@ -316,9 +316,15 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
 
     @property
     def always_sends_(self) -> bool:
-        """Whether a set of sensors that always send was better than gates."""
+        """Whether a set of sensors that always send, or no sensor, was better than gates."""
         check_is_fitted(self)
         return self._found.kind == "always"
+
+    @property
+    def nothing_read_text(self) -> str:
+        """The line of the print if no sensor ever sends; otherwise empty."""
+        check_is_fitted(self)
+        return silent_text(self)
 
     always_speaks_ = former("always_speaks_", "always_sends_")
 
@@ -363,7 +369,8 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
         return [count_of(len(self._sensors), "sensor"), *self._facts()]
 
     def _how_made(self) -> Page:
-        return (*(Pieces(texts) for texts in found_texts(self)),)
+        told: Page = (*(Pieces(texts) for texts in found_texts(self)),)
+        return (*told, warning(silent)) if (silent := self.nothing_read_text) else told
 
     def _page(self) -> Page:
         return sensor_table(self._sensors, self.sensor_shares_)

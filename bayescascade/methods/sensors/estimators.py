@@ -59,7 +59,7 @@ class GatedSensorsClassifier(GatedSensors, MatrixClassifier):
     held_out_error_, held_out_cost_ : float
         Error and mean cost of the chosen model, on the validation rows.
     always_sends_ : bool
-        Whether a set of sensors that always send was better than gates.
+        Whether a set of sensors that always send, or no sensor, was better than gates.
     gap_ : float or None
         Bound on how far predictors are from the optimum for these gates, nats per row. None if they
         were not fitted again after training.
@@ -95,7 +95,6 @@ class GatedSensorsClassifier(GatedSensors, MatrixClassifier):
     model_name: ClassVar[str] = "GatedSensorsClassifier"
     title: ClassVar[str] = "gated sensors"
     purpose: ClassVar[str] = "The class of a row, by sensors that send only if they are needed."
-    nothing_read_text: ClassVar[str] = ""  # a budget that is too small is an error
     few_rows_text: ClassVar[str] = "a held-out quarter of the rows"
     declares = SensorClassifierParameters
 

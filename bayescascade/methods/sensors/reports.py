@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from bayescascade.base.arrays import Floats
 from bayescascade.costs.pages import cost_bars
 from bayescascade.methods.sensors.signals import Sensors
@@ -31,6 +33,7 @@ def found_texts(model: Any) -> list[list[str]]:
     found, total = model._found, float(model._sensors.costs.sum())
     spent, all_of_them, judged = cost_texts([model.validation_cost_, total, found.cost])
     how = "sensors that always send" if found.kind == "always" else model._method_text
+    how = "silent sensors" if found.is_silent else how
     told = [how] if model.tradeoff_ is None else [how, f"{model._thrift_word} {found.thrift:.3g}"]
     if model.gap_ is not None:
         told.append(f"predictors within {found.gap:.1g} nats of their optimum")
@@ -44,6 +47,18 @@ def found_texts(model: Any) -> list[list[str]]:
     if model.stopped_after_ is not None:
         ended.append(f"stopped at the time limit of {model.stopped_after_:g} s")
     return [one for one in (told, costs, chosen, ended) if one]
+
+
+def silent_text(model: Any) -> str:
+    """Return that no sensor ever sends, with the cost of the cheapest; otherwise empty."""
+    if not model._found.is_silent:
+        return ""
+    sensors = model._sensors
+    least = int(np.argmin(sensors.costs))
+    (cost,) = cost_texts([sensors.costs[least]])
+    budget = "" if model.budget is None else f"budget {model.budget:.12g}: "
+    told = f"no sensor sends; the cheapest sensor, {sensors.names[least]}, costs {cost}"
+    return f"{budget}{told}; all rows get the same prediction"
 
 
 def sensor_table(sensors: Sensors, shares: Floats) -> Page:

@@ -5,9 +5,10 @@ mean cost is almost 0, so the path serves any later budget. Each gives two candi
 trained, and refitted. If no candidate is just below a budget, gates between its neighbors on the
 path are trained, too. Judging rows are not learned from.
 
-**Sets that always send.** Starting from none, the sensor is added that lowers the loss on the
-judging rows most per cost. Least squares, which use the same sums for all sets, select the few that
-are worth a fit.
+**Sets that always send.** The first is empty, and costs nothing: the cloud says the class shares or
+the mean. Then the sensor is added that lowers the loss on the judging rows most per cost; if none
+lowers it, the sensor that raises it least. Least squares, which use the same sums for all sets,
+select the few that are worth a fit.
 """
 
 import math
@@ -25,7 +26,7 @@ from bayescascade.base.notices import noticed
 from bayescascade.base.threads import single_threaded
 from bayescascade.base.validation import check_real
 from bayescascade.base.watch import OutOfTime, Watch, check_time
-from bayescascade.costs.limits import is_within, too_low
+from bayescascade.costs.limits import is_within
 from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.splitting import split_by_class
 from bayescascade.methods.sensors.models import GatedNet, Weights, designed, fast_sends, within
@@ -53,27 +54,40 @@ _HELD_OUT = 0.25  # share of the rows, if no validation rows are given
 
 
 def greedy_sets(lesson: Lesson, judging: Lesson) -> Iterator[tuple[Weights, Refit]]:
-    """Yield growing sets of sensors that always send, with their predictors."""
-    n_sensors, alive = lesson.costs.size, lesson.signals.alive
+    """Yield growing sets of sensors that always send, from none on, with their predictors."""
+    n_sensors = lesson.costs.size
     weights = Weights.zeros(lesson.signals.sensor_of.size, n_sensors, lesson.targets.shape[1])
     named = _Named(lesson, judging)
-    floor, chosen = 1e-9 + lesson.costs, list[int]()
-    loss = named.error([])
+    costs, chosen = 1e-9 + lesson.costs, list[int]()
+    found, loss = _fitted(lesson, judging, weights)
+    weights = weights.with_theta(found.theta)
+    yield weights, found
     while len(chosen) < n_sensors:
         left = [k for k in range(n_sensors) if k not in chosen]
-        errors = {k: named.error([*chosen, k]) for k in left}
-        worst = max(errors.values())
-        left.sort(key=lambda k, e=errors, w=worst: (e[k] - w) / floor[k])  # type: ignore[misc]
+        before = named.error(chosen)
+        ranks = {k: _rank(named.error([*chosen, k]) - before, costs[k]) for k in left}
+        left.sort(key=ranks.__getitem__)
         fits = {}
         for k in left[: _FITTED if lesson.loss.is_of_classes else 1]:
             tried = always([*chosen, k], weights)
-            found = refitted(lesson, sent(tried, alive), weights.theta, _ITERATIONS)
-            tests = designed(judging.signals, sent(tried, judging.signals.alive)) @ found.theta
-            fits[k] = tried, found, float(judging.loss.rows(tests, judging.targets).mean())
-        added = min(fits, key=lambda k, f=fits, at=loss: (f[k][2] - at) / floor[k])  # type: ignore[misc]
+            fits[k] = tried, *_fitted(lesson, judging, tried)
+        ranks = {k: _rank(reached - loss, costs[k]) for k, (_, _, reached) in fits.items()}
+        added = min(ranks, key=ranks.__getitem__)
         tried, found, loss = fits[added]
         chosen, weights = [*chosen, added], tried.with_theta(found.theta)
         yield weights, found
+
+
+def _rank(change: float, cost: float) -> tuple[bool, float, float]:
+    """Return a sort key: decreases of a loss first, by their rate; then the least increases."""
+    return (False, change / cost, cost) if change < 0 else (True, change, cost)
+
+
+def _fitted(lesson: Lesson, judging: Lesson, weights: Weights) -> tuple[Refit, float]:
+    """Return predictors of sensors that always send, and their loss on the judging rows."""
+    found = refitted(lesson, sent(weights, lesson.signals.alive), weights.theta, _ITERATIONS)
+    outputs = designed(judging.signals, sent(weights, judging.signals.alive)) @ found.theta
+    return found, float(judging.loss.rows(outputs, judging.targets).mean())
 
 
 class _Named:
@@ -121,6 +135,12 @@ class Candidate:
     cost: float  # mean of a row
     gap: float  # bound on distance to the best predictors, nats; NaN if not refitted
     loss: float = float("nan")  # mean per row, nats, breaks ties of errors; NaN in saved models
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether no sensor can send, whatever its readings are."""
+        gates, offsets = self.net.weights.gates, self.net.weights.offsets
+        return not gates.any() and bool((offsets <= 0).all())
 
     def to_record(self) -> dict[str, Any]:
         """Return all but the net and the loss as plain data."""
@@ -206,13 +226,10 @@ class Trying(NamedTuple):
 def best_within(candidates: Sequence[Candidate], budget: float | None) -> Candidate:
     """Return the candidate of least error within a budget, and of least loss among ties.
 
-    With few judging rows, many candidates tie, and a cheaper one of them is not better.
+    With few judging rows, many candidates tie, and a cheaper one of them is not better. The
+    candidate that is silent is within every budget.
     """
     possible = [one for one in candidates if budget is None or is_within(one.cost, budget)]
-    if not possible:
-        least = min(one.cost for one in candidates)
-        assert budget is not None, "without one all are possible"
-        raise too_low(budget, least, "the mean cost of the cheapest gates that were tried")
     return min(possible, key=lambda one: (one.error, one.loss, one.cost))
 
 

@@ -7,7 +7,6 @@ from sklearn.exceptions import NotFittedError
 import bayescascade
 from bayescascade import BudgetPruneClassifier, BudgetTreeClassifier
 from bayescascade.base.errors import ParameterError
-from bayescascade.costs.limits import BudgetError
 from bayescascade.methods.cost_trees import estimators
 from bayescascade.methods.forests.base import ForestClassifier
 from tests.interrupts import interrupted
@@ -73,12 +72,16 @@ def test_another_budget_is_what_fitting_for_it_gives(monkeypatch):
     assert fitted.within(0.0).validation_cost_ < fitted.validation_cost_
 
 
-def test_a_budget_below_every_tree_is_said(monkeypatch):
-    """With the least budget that does, so that it can be given instead."""
+def test_a_budget_below_every_tree_buys_nothing(monkeypatch, tmp_path):
+    """The commonest class is free, so that no budget may be refused."""
     monkeypatch.setattr(estimators, "_NATS", (1e-6,))
     X, y = table(1, is_learnable=True)
-    with pytest.raises(BudgetError, match=r"budget must be >= .*cheapest tree, got 0\.001"):
-        tree(budget=0.001).fit(X, y)
+    model = tree(budget=0.001).fit(X, y)
+    assert model.acquisition_cost(X).max() == 0.0
+    assert set(model.predict(X)) == {"a"}
+    assert model.nothing_read_text.startswith("budget 0.001 buys nothing, and the cheapest feature")
+    model.save(tmp_path / "tree.json")
+    assert str(bayescascade.load(tmp_path / "tree.json")) == str(model)
 
 
 @pytest.mark.parametrize(

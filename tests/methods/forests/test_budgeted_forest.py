@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import train_test_split
 
-from bayescascade import BudgetedForestClassifier, PolynomialImpurity
+from bayescascade import BudgetedForestClassifier, PolynomialImpurity, load
 from bayescascade.base.errors import ParameterError
 from bayescascade.costs import choice
 from bayescascade.methods.forests.growing import TreeGrower
@@ -123,16 +123,20 @@ def test_choosing_needs_labels(rng):
         small_forest(alpha=[0.0, 1.0]).fit(X, y, X_val)
 
 
-def test_infeasible_budget_names_the_least(rng):
-    """The message tells a budget that works."""
+def test_a_budget_below_all_first_trees_names_the_least(rng, tmp_path):
+    """Nothing is bought, and the print tells a budget that would buy a tree."""
     X, X_val, y, y_val = numbers(rng)
-    model = small_forest(budget=0.5, alpha=[0.0, 10.0])
-    with pytest.raises(ParameterError, match=r"budget must be >= \d.*, got 0.5") as caught:
-        model.fit(X, y, X_val, y_val)
-    least = float(str(caught.value).split()[4].rstrip(","))
+    model = small_forest(budget=0.5, alpha=[0.0, 10.0]).fit(X, y, X_val, y_val)
+    assert (model.forest_.n_splits, model.validation_cost_) == (0, 0.0)
+    assert model.commonest_class_ == model.predict(X_val)[0]
+    (least,) = model.cost_path_.tolist()
+    told = f"costs 1; all rows get the same prediction; the cheapest first tree costs {least:.2f} a"
+    assert told in model.nothing_read_text
+    model.save(tmp_path / "forest.json")
+    assert str(load(tmp_path / "forest.json")) == str(model)
     fitted = model.set_params(budget=least).fit(X, y, X_val, y_val)
     assert fitted.forest_.n_trees == 1
-    assert fitted.validation_cost_ == pytest.approx(least, rel=1e-4)
+    assert fitted.validation_cost_ == pytest.approx(least)
 
 
 def test_costly_features_are_avoided(rng):

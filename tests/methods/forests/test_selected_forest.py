@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 from bayescascade import (
-    BudgetError,
     BudgetPruneClassifier,
     FeatureCosts,
     SelectedForestClassifier,
@@ -55,12 +54,14 @@ def test_buying_ends_where_nothing_more_helps(patients):
     assert model.selected_ == ["age", "noise"]
 
 
-def test_a_budget_below_every_price_is_refused(patients):
-    """It says what would do."""
+def test_a_budget_below_every_price_buys_nothing(patients):
+    """It says what would buy something."""
     X, y, costs = patients
-    with pytest.raises(BudgetError, match=r"budget must be >= 1, the cost of the cheapest") as told:
-        SelectedForestClassifier(costs=costs, budget=0.5).fit(X, y)
-    assert told.value.least == 1.0
+    model = SelectedForestClassifier(costs=costs, budget=0.5, random_state=0).fit(X, y)
+    assert model.selected_ == []
+    assert "budget 0.5 buys nothing, and the cheapest feature, age, costs 1;" in (
+        model.nothing_read_text
+    )
 
 
 def test_a_selected_forest_is_pruned_by_rows_that_did_not_select_it(patients, tmp_path):

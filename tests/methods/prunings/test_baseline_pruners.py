@@ -47,7 +47,7 @@ def test_a_path_leads_from_the_whole_forest_to_less(baseline, data):
     X, y = data
     path = fitted(baseline, data).path()
     if baseline is TruncatedForest:
-        assert [model.n_trees_ for model in path] == [6, 5, 4, 3, 2, 1]
+        assert [model.n_trees_ for model in path] == [6, 5, 4, 3, 2, 1, 0]
     costs = [model.validation_cost_ for model in path]
     assert np.all(np.diff(costs) <= 1e-12)
     assert costs[-1] < costs[0]

@@ -16,7 +16,7 @@ from bayescascade import (
     cost_accuracy_curve,
     explore,
 )
-from bayescascade.costs.limits import BudgetError
+from bayescascade.methods.sensors import trying
 
 SENSORS = {"wrist": ["ax", "ay"], "ankle": ["bx", "by"], "chest": ["c"]}
 HOW = {"sensors": SENSORS, "n_steps": 250, "random_state": 0}
@@ -89,14 +89,55 @@ def test_sets_that_always_send_win_where_they_are_better():
     assert made.score(X, y) > 0.97
 
 
-def test_budgets_below_all_are_errors_with_the_least():
-    """Of a given tradeoff; else gates are trained until they are silent."""
+def first_sensors(costs):
+    """Return the first sensor of the sets that always send, of four tables."""
+    found = []
+    for seed in range(4):
+        X = np.random.default_rng(seed).normal(size=(600, 3))
+        noise = 0.3 * np.random.default_rng([seed, 1]).normal(size=600)
+        y = X @ [1.0, 0.7, 0.5] + noise > 0
+        made = GatedSensorsClassifier(costs=costs, budget=1.2, n_steps=20, random_state=seed)
+        sets = [one.net.weights.offsets > 0 for one in made.fit(X, y).path_ if one.kind == "always"]
+        assert not sets[0].any()
+        (first,) = np.flatnonzero(sets[1])
+        found.append(int(first))
+    return found
+
+
+def test_the_best_and_cheapest_sensor_is_added_first(monkeypatch):
+    """The broken twin starts from a squared error, so that all losses rise, and divides by costs.
+
+    It added the sensor that costs a hundred times as much as the best one.
+    """
+    assert first_sensors([1.0, 100.0, 2.0]) == [0, 0, 0, 0]
+    fitted = trying._fitted
+
+    def start(lesson, judging, weights):
+        found, loss = fitted(lesson, judging, weights)
+        return found, loss if (weights.offsets > 0).any() else 0.25
+
+    monkeypatch.setattr(trying, "_fitted", start)
+    monkeypatch.setattr(trying, "_rank", lambda change, cost: (change / cost,))
+    assert first_sensors([1.0, 100.0, 2.0]) == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("make", [GatedSensorsClassifier, GatedSensorsRegressor])
+def test_budgets_below_all_leave_sensors_silent(make, tmp_path):
+    """Of a given tradeoff; else gates are trained until they are silent. The print says so."""
     X, y = rows()
-    with pytest.raises(BudgetError, match=r"budget must be >= [01.]\d*, the mean cost of") as error:
-        GatedSensorsClassifier(tradeoff=0.01, **{**HOW, "budget": 0.05}).fit(X, y)
-    assert 0.5 < error.value.least <= 1.0
-    again = GatedSensorsClassifier(tradeoff=0.01, **{**HOW, "budget": error.value.least})
-    assert again.fit(X, y).held_out_cost_ <= error.value.least
+    y = y if make is GatedSensorsClassifier else np.where(y == "up", 3.0, 1.0)
+    made = make(tradeoff=0.01, **{**HOW, "budget": 0.05, "n_steps": 20}).fit(X, y)
+    assert made.held_out_cost_ == made.activation_cost(X).max() == 0.0
+    assert len(set(made.predict(X).tolist())) == 1
+    told = "budget 0.05: no sensor sends; the cheapest sensor, wrist, costs 1; all rows get the"
+    assert made.nothing_read_text.startswith(told)
+    made.save(tmp_path / "m.json")
+    assert told in " ".join(str(bayescascade.load(tmp_path / "m.json")).split())
+    assert not make(**{**HOW, "n_steps": 20, "budget": 3}).fit(X, y).nothing_read_text
+
+
+def test_negative_budgets_are_errors():
+    X, y = rows(60)
     with pytest.raises(ParameterError, match="budget must be a finite number >= 0, got -1"):
         GatedSensorsClassifier(**{**HOW, "budget": -1}).fit(X, y)
 

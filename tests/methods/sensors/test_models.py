@@ -191,7 +191,9 @@ def test_greedy_sets_take_the_best_for_its_cost():
     targets = np.eye(2)[(x[:, 0] > 0).astype(int)]
     lesson = Lesson(signals, targets, SOFTMAX, np.array([2.0, 1.0, 1.0]), 1.0)
     sets = list(greedy_sets(lesson, lesson))
-    assert (sets[0][0].offsets > 0).tolist() == [False, True, False]
+    assert (sets[0][0].offsets > 0).tolist() == [False, False, False]
+    assert_allclose(chances_of(sets[0][1].theta[-1:])[0], targets.mean(axis=0), atol=0.01)
+    assert (sets[1][0].offsets > 0).tolist() == [False, True, False]
     assert (sets[-1][0].offsets > 0).all()
     assert always([1], weights_of()).offsets.tolist() == [-1.0, 1.0, -1.0]
 
