@@ -73,22 +73,27 @@ def compared(contenders, pairs):
     """Yield what each contender found of each pair."""
     for pair in pairs:
         for title, contender in contenders.items():
-            gap, seconds = timed(lambda contender=contender, pair=pair: contender(pair))
+            found, seconds = timed(lambda contender=contender, pair=pair: contender(pair))
+            gap, is_decided = found if isinstance(found, tuple) else (found, found != 0.0)
             right = 0.5 + 0.5 * np.sign(gap) * (1.0 if pair.is_forward else -1.0)
             line = {"pair": pair.name, "contender": title, "weight": pair.weight}
-            yield line | {"right": right, "gap": gap, "seconds": round(seconds, 4)}
+            found = {"right": right, "gap": gap, "decided": bool(is_decided)}
+            yield line | found | {"seconds": round(seconds, 4)}
 
 
 def additive_noise(**options):
-    """Return what fits an `AdditiveNoiseModel`; what it refuses is a tie."""
+    """Return what fits an `AdditiveNoiseModel`; what it refuses is a tie.
+
+    It returns the gap of the scores, and whether it is decided.
+    """
 
     def gap(pair):
         try:
             model = AdditiveNoiseModel(random_state=0, **options).fit(pair.x, pair.y)
         except DataError:  # a column has many ties, or half of the residuals are one number
-            return 0.0
+            return 0.0, False
         forward, backward = (model.scores_[direction] for direction in DIRECTIONS)
-        return backward - forward
+        return backward - forward, model.is_decided_
 
     return gap
 
@@ -132,14 +137,20 @@ class CausalLearn:
 
 
 def print_table(lines):
-    """Print weighted accuracies with standard errors, pairs answered rightly, and mean seconds."""
-    say("", "| | contender | pairs | right | answered | s a pair |", "|---|---|--:|--:|--:|--:|")
+    """Print weighted accuracies with standard errors, pairs answered rightly, and mean seconds.
+
+    Of the pairs that are answered, some are decided.
+    """
+    titles = ("", "contender", "pairs", "right", "answered", "decided", "s a pair")
+    say("", f"| {' | '.join(titles)} |", "|---|---|--:|--:|--:|--:|--:|")
     for (data, title), found in lines.groupby(["data", "contender"], sort=False):
         weights, right = found["weight"].to_numpy(), found["right"].to_numpy()
         mean = np.average(right, weights=weights)
         error = np.sqrt(np.sum((weights * (right - mean)) ** 2)) / weights.sum()
         answered = f"{(right == 1.0).sum()} of {(right != 0.5).sum()}"
-        cells = (data, title, len(found), f"{mean:.3f} +- {error:.3f}", answered)
+        is_decided = found["decided"].to_numpy()
+        decided = f"{(right[is_decided] == 1.0).sum()} of {is_decided.sum()}"
+        cells = (data, title, len(found), f"{mean:.3f} +- {error:.3f}", answered, decided)
         say("| " + " | ".join(map(str, cells)) + f" | {found['seconds'].mean():.2f} |")
 
 

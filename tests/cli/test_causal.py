@@ -18,9 +18,9 @@ PRIVATE = ["--protect", "test", "--epsilon", "4", "--x-bounds", "-1,1", "--y-bou
 def data(tmp_path_factory):
     """Return a file of a dose and its response."""
     rng = np.random.default_rng(0)
-    dose = rng.uniform(-1, 1, 300)
+    dose = rng.uniform(-1, 1, 200)
     frame = pd.DataFrame(
-        {"dose": dose, "response": np.tanh(3 * dose) + rng.uniform(-0.3, 0.3, 300)}
+        {"dose": dose, "response": np.tanh(3 * dose) + rng.uniform(-0.3, 0.3, 200)}
     )
     path = tmp_path_factory.mktemp("causal") / "pairs.csv"
     frame.to_csv(path, index=False)
@@ -39,10 +39,23 @@ def test_a_direction_is_printed_saved_and_shown(data, tmp_path):
     assert invoke("show", out).output == done.output
     told = json.loads(run(data, "--y", "response", "--seed", "0", "--json").output)
     assert told["scores"] == load(out).scores_
+    assert (told["direction"], told["decided"]) == ("x->y", True)
     for command in (["predict", out, data], ["score", out, data], ["sample", out, "-n", "3"]):
         refused = invoke(*command)
         assert refused.exit_code == 2
         assert "got " in refused.stderr
+
+
+def test_no_direction_is_printed_where_none_is_found(tmp_path):
+    """Two columns on a straight line with normal noise: "undecided", and null in JSON."""
+    first, rest = np.random.default_rng(0).normal(size=(2, 100))
+    frame = pd.DataFrame({"dose": first, "response": first + rest})
+    frame.to_csv(tmp_path / "line.csv", index=False)
+    arguments = [str(tmp_path / "line.csv"), "--y", "response", "--seed", "0"]
+    assert "\nundecided   scores differ by" in run(*arguments).output
+    told = json.loads(run(*arguments, "--json").output)
+    assert (told["direction"], told["decided"]) == (None, False)
+    assert set(told["scores"]) == {"x->y", "y->x"}
 
 
 def test_a_private_direction_prints_its_guarantee(data, tmp_path):

@@ -11,35 +11,35 @@ regression leaves out each row alone, in closed form.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.spatial.distance import pdist
 from sklearn.utils.validation import check_is_fitted
 
-from bayescascade.base.arrays import Floats
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import DataError, ModelFileError
 from bayescascade.base.threads import single_threaded
-from bayescascade.base.validation import check_integer, check_real
+from bayescascade.base.validation import check_flag, check_integer, check_real
 from bayescascade.methods.causal.pair import Pair, arrow, read_names, split_rows
 from bayescascade.methods.causal.parameters import AdditiveNoiseParameters
 from bayescascade.methods.causal.posterior import DIRECTIONS, DirectionPosterior
+from bayescascade.methods.causal.randomization import exceeds_chance
 from bayescascade.methods.causal.regression import (
     KERNEL_RIDGE,
-    GaussianFeatures,
     check_regression,
+    half_median,
     left_out_residuals,
     regressed,
     regression_words,
+    row_features,
 )
-from bayescascade.methods.causal.scores import N_MEASURED, SCORES, score_of
+from bayescascade.methods.causal.scores import N_MEASURED, SCORES, Features, score_of
 from bayescascade.model.readable_model import ReadableModel
 from bayescascade.model.record import NOT_SAVED
 from bayescascade.model.reporting import OF_ROWS
 from bayescascade.model.search import Seed, seed_sequence
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, PrintedTable, count_of
-
-_MOST_COMPARED = 1000  # maximum number of rows for the median distance
 
 
 class DirectionModel(ReadableModel):
@@ -48,7 +48,6 @@ class DirectionModel(ReadableModel):
     title: ClassVar[str]
     purpose: ClassVar[str] = "Which of two columns is the cause of the other, if one of them is."
 
-    direction_: str | None
     n_rows_: int
     names_: Mapping[str, str]
 
@@ -108,18 +107,21 @@ class AdditiveNoiseModel(DirectionModel):
         Bandwidth of the Gaussian kernels of "hsic", in standard deviations of each variable. "half
         median": half the median distance.
     random_state : int, SeedSequence, Generator or None
-        Seed for splitting the rows.
+        Seed for splitting the rows, and for the draws that decide.
 
     Attributes
     ----------
-    direction_ : {"x->y", "y->x"}
-        The direction with the lower score.
+    direction_ : {"x->y", "y->x"} or None
+        The direction with the lower score; None if undecided.
     scores_ : dict of str to float
         Scores of both directions.
     margin_ : float >= 0
         Absolute difference of the scores.
     is_decided_ : bool
-        Whether the margin is larger than is likely by chance for pairs without a direction.
+        Whether the margin is larger than is likely by chance for pairs without a direction:
+        independent or exchangeable columns with these cells. At most 1 % of them get a direction;
+        see `bayescascade.methods.causal.randomization`. With more than 500 rows, 500 of them
+        decide.
     posterior_ : DirectionPosterior
         Posterior over both directions, for `explore`.
     n_rows_ : int
@@ -173,22 +175,25 @@ class AdditiveNoiseModel(DirectionModel):
         read = Pair.read(x, y)
         pair = read.standardized()
         read.check_ties()
-        part_of = None  # leave out each row alone
-        if not isinstance(self.regression, str):
-            part_of = split_rows(len(pair.x), min(self.n_folds, len(pair.x) // 2), rng)
         with single_threaded():  # threads only slow down products of narrow matrices
-            scores = {
-                DIRECTIONS[0]: self._score(pair.x, pair.y, part_of, rng),
-                DIRECTIONS[1]: self._score(pair.y, pair.x, part_of, rng),
-            }
-        if not np.isfinite(list(scores.values())).all():
-            raise DataError(
-                f'score "{self.score}" needs residuals that vary in the middle: half of them are '
-                "equal; use another score"
-            )
-        self._became(scores, len(pair.x), read.names)
+            scores = self._both_scores(pair.x, pair.y, rng)
+            if not np.isfinite(list(scores.values())).all():
+                raise DataError(
+                    f'score "{self.score}" needs residuals that vary in the middle: half of them '
+                    "are equal; use another score"
+                )
+            observed = scores[DIRECTIONS[0]] - scores[DIRECTIONS[1]]
+            difference = partial(self._difference, rng)
+            is_decided = exceeds_chance(observed, pair.x, pair.y, difference, rng)
+        self._became(scores, is_decided, len(pair.x), read.names)
         self.regression_ = regression_words(self.regression)
         return self
+
+    @property
+    def direction_(self) -> str | None:
+        """The direction with the lower score; None if undecided."""
+        check_is_fitted(self)
+        return self.posterior_.direction if self.is_decided_ else None
 
     @property
     def scores_(self) -> dict[str, float]:
@@ -201,12 +206,6 @@ class AdditiveNoiseModel(DirectionModel):
         """Absolute difference of the scores."""
         return abs(self.scores_[DIRECTIONS[0]] - self.scores_[DIRECTIONS[1]])
 
-    @property
-    def is_decided_(self) -> bool:
-        """Whether scores differ by more than is likely by chance for pairs without a direction."""
-        usual = SCORES[self.score].independent(self.n_rows_)
-        return self.margin_ >= SCORES[self.score].undirected * usual
-
     def page(self) -> Page:
         """Return the direction, the scores, and their uncertainty."""
         posterior, scored = self.posterior_, SCORES[self.score]
@@ -214,19 +213,18 @@ class AdditiveNoiseModel(DirectionModel):
         told = f"leave-one-out {self.regression_}"
         if self.regression_ != regression_words(KERNEL_RIDGE):
             told = f"{self.regression_}, {self.n_folds} folds"
-        usual = scored.independent(self.n_rows_)
         lower = "cause and residuals vary less together"
         if np.isfinite(scored.largest):
+            usual = scored.independent(self.n_rows_)
             lower = (
                 f"residuals depend less on the cause; independent columns score about {usual:.2g}"
             )
-        found = [arrow(posterior.direction, self.names_), f"score lower by {self.margin_:.4f}"]
-        if not self.is_decided_:
-            least = scored.undirected * usual
-            found = [
-                "undecided",
-                f"scores differ by {self.margin_:.4f}; a direction needs {least:.4f} or more",
-            ]
+        found = [
+            "undecided",
+            f"scores differ by {self.margin_:.4f}, which pairs without a direction may do",
+        ]
+        if self.is_decided_:
+            found = [arrow(posterior.direction, self.names_), f"score lower by {self.margin_:.4f}"]
         return (
             Heading([self.title, count_of(self.n_rows_, "row"), scored.told, told]),
             Pieces(found),
@@ -246,15 +244,29 @@ class AdditiveNoiseModel(DirectionModel):
             ),
         )
 
-    def _became(self, scores: Mapping[str, float], n_rows: int, names: Mapping[str, str]) -> None:
+    def _became(
+        self, scores: Mapping[str, float], is_decided: bool, n_rows: int, names: Mapping[str, str]
+    ) -> None:
         temperature = self.temperature or SCORES[self.score].independent(n_rows)
         self.posterior_ = DirectionPosterior(scores, temperature)
-        self.direction_ = self.posterior_.direction
+        self.is_decided_ = is_decided
         self.n_rows_, self.names_ = n_rows, names
 
-    def _score(
-        self, cause: Floats, effect: Floats, part_of: Any, rng: np.random.Generator
-    ) -> float:
+    def _difference(self, rng: np.random.Generator, x: Floats, y: Floats) -> float:
+        """Return the score of "x->y" less that of "y->x", for columns in any units."""
+        first, second = ((column - column.mean()) / column.std() for column in (x, y))
+        forward, backward = self._both_scores(first, second, rng).values()
+        return forward - backward
+
+    def _both_scores(self, x: Floats, y: Floats, rng: np.random.Generator) -> dict[str, float]:
+        """Return the score of each direction between standardized columns."""
+        part_of = None  # leave out each row alone
+        if not isinstance(self.regression, str):
+            part_of = split_rows(len(x), min(self.n_folds, len(x) // 2), rng)
+        both = (self._score(x, y, part_of), self._score(y, x, part_of))
+        return dict(zip(DIRECTIONS, both, strict=True))
+
+    def _score(self, cause: Floats, effect: Floats, part_of: Integers | None) -> float:
         if part_of is None:
             residuals = left_out_residuals(cause, effect)
         else:
@@ -265,24 +277,19 @@ class AdditiveNoiseModel(DirectionModel):
                 residuals[~others] = effect[~others] - predict(cause[~others])
         kernels = None
         if self.score == "hsic":
-            kernels = (self._kernel(cause, rng), self._kernel(residuals, rng))
+            kernels = (self._kernel(cause), self._kernel(residuals))
         return score_of(self.score, cause, residuals, kernels)
 
-    def _kernel(self, numbers: Floats, rng: np.random.Generator) -> GaussianFeatures:
+    def _kernel(self, numbers: Floats) -> Features:
         """Return features of the kernel of a variable, with the chosen bandwidth."""
-        spread = float(numbers.std())
-        if self.bandwidth != "half median":
-            return GaussianFeatures.around(numbers, float(self.bandwidth) * (spread or 1.0))
-        compared = numbers
-        if len(numbers) > _MOST_COMPARED:
-            compared = rng.choice(numbers, _MOST_COMPARED, replace=False)
-        apart = pdist(compared[:, np.newaxis])
-        apart = apart[apart > 0]
-        return GaussianFeatures.around(numbers, float(np.median(apart)) / 2 if len(apart) else 1.0)
+        if self.bandwidth == "half median":
+            return partial(row_features, bandwidth=half_median(numbers))
+        spread = float(numbers.std()) or 1.0
+        return partial(row_features, bandwidth=float(self.bandwidth) * spread)
 
     def _fields(self) -> dict[str, Any]:
-        fields = {"scores": self.scores_, "regression": self.regression_}
-        return {**super()._fields(), **fields}
+        found = {"direction": self.direction_, "decided": self.is_decided_, "scores": self.scores_}
+        return {**super()._fields(), **found, "regression": self.regression_}
 
     def _restore(self, record: Mapping[str, Any]) -> None:
         super()._restore(record)
@@ -292,5 +299,11 @@ class AdditiveNoiseModel(DirectionModel):
         self.declares.check(self)
         if not isinstance(record["regression"], str):
             raise ModelFileError("a saved model's regression must be a text")
-        self._became(scores, self.n_rows_, self.names_)
+        # files from before the tests of `randomization` have no rows to test
+        is_decided = check_flag("decided", record.get("decided", False))
+        self._became(scores, is_decided, self.n_rows_, self.names_)
+        if record.get("direction") != self.direction_:
+            raise ModelFileError(
+                "a saved model's direction must be that of the lower score, or null if undecided"
+            )
         self.regression_ = record["regression"]

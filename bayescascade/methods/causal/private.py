@@ -273,7 +273,7 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         return planned(self._protection, missing[0], known)
 
     @property
-    def direction_(self) -> str | None:  # type: ignore[override] # read-only here
+    def direction_(self) -> str | None:
         """The published direction."""
         check_is_fitted(self)
         return self.release_.direction

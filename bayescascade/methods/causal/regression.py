@@ -40,6 +40,7 @@ from sklearn.linear_model import Ridge
 from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_real
+from bayescascade.methods.causal.kernels.gaussian import factor_kernel, median_distance
 from bayescascade.privacy.mechanisms import laplace
 from bayescascade.privacy.noise import NoiseSource
 
@@ -47,6 +48,7 @@ _PER_BANDWIDTH = 2.5
 _OVERHANG = 3  # bandwidths beyond the ends, so that numbers there have landmarks on both sides
 _LEAST_EIGENVALUE = 1e-13  # of the largest; smaller ones are rounding
 _MOST_LANDMARKS = 2000
+_LEAST_LEFT = 1e-10  # what factors of rows may leave of a kernel's diagonal
 
 Predict = Callable[[Floats], Floats]
 """Maps (n,) numbers to predictions of the other variable."""
@@ -117,16 +119,33 @@ def regression_words(regression: Any) -> str:
     return "kernel ridge regression" if is_own else type(regression).__name__
 
 
+def row_features(numbers: Floats, bandwidth: float) -> Floats:
+    """Return features of the Gaussian kernel of these numbers alone, (n, n_features).
+
+    Few numbers, or numbers far apart, have fewer of them than there are landmarks.
+    """
+    factor = np.empty((min(len(numbers), _MOST_LANDMARKS), len(numbers)))
+    n_features = factor_kernel(numbers, bandwidth, _LEAST_LEFT, factor, np.empty(len(numbers)))
+    return factor[:n_features].T
+
+
+def half_median(numbers: Floats) -> float:
+    """Return half of the median distance of numbers that differ, (n,); 1.0 if all are equal."""
+    return median_distance(np.sort(numbers)) / 2 or 1.0
+
+
 def left_out_residuals(x: Floats, y: Floats) -> Floats:
     """Return each row's residual from kernel ridge regression on the other rows, (n,) float64.
 
     Bandwidth and lambda have the smallest leave-one-out error, so a row has an influence on these
     two numbers, but on nothing else.
     """
-    if np.ptp(x) > 0.0:
-        return _chosen(x, y)[2]
-    residuals: Floats = y - (y.sum() - y) / (len(y) - 1)
-    return residuals
+    if np.ptp(x) == 0.0:
+        residuals: Floats = y - (y.sum() - y) / (len(y) - 1)
+        return residuals
+    spread, centered = float(x.std()), y - y.mean()
+    tried = (_left_out(row_features(x, ratio * spread), centered)[1] for ratio in _BANDWIDTHS)
+    return min(tried, key=lambda residuals: float(residuals @ residuals))
 
 
 def regressed(regression: Any, x: Floats, y: Floats) -> Predict:
@@ -159,14 +178,12 @@ def _left_out(features: Floats, y: Floats) -> tuple[Floats, Floats]:
     """Return the weights of the best lambda, and leave-one-out residuals: over 1 - leverage."""
     values, vectors = np.linalg.eigh(features.T @ features)
     turned = features @ vectors
-    products, squares = turned.T @ y, turned**2
-    found = []
-    for regularization in _REGULARIZATIONS:
-        shrunk = 1 / (np.maximum(values, 0.0) + len(y) * regularization / 2)
-        residuals = (y - turned @ (shrunk * products)) / (1 - squares @ shrunk).clip(1e-12)
-        found.append((shrunk * products, residuals))
-    weights, residuals = min(found, key=lambda one: float(np.mean(one[1] ** 2)))
-    return vectors @ weights, residuals
+    penalties = len(y) / 2 * np.array(_REGULARIZATIONS)
+    shrunk = 1 / (np.maximum(values, 0.0)[:, np.newaxis] + penalties)  # (n_features, n_lambdas)
+    weights = shrunk * (turned.T @ y)[:, np.newaxis]
+    residuals = (y[:, np.newaxis] - turned @ weights) / (1 - turned**2 @ shrunk).clip(1e-12)
+    best = int(np.argmin(np.mean(residuals**2, axis=0)))
+    return vectors @ weights[:, best], residuals[:, best]
 
 
 def kernel_ridge(

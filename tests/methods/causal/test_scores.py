@@ -1,5 +1,6 @@
 """Scores and regressions by hand and by slow twins."""
 
+import itertools
 import math
 
 import numpy as np
@@ -9,9 +10,11 @@ from scipy.stats import spearmanr
 from bayescascade.methods.causal import regression
 from bayescascade.methods.causal.regression import (
     GaussianFeatures,
+    half_median,
     kernel_ridge,
     left_out_residuals,
     regressed,
+    row_features,
 )
 from bayescascade.methods.causal.scores import (
     SCORES,
@@ -21,7 +24,13 @@ from bayescascade.methods.causal.scores import (
     score_of,
     spearman,
 )
-from tests.methods.causal.problems import slow_hsic_root, slow_kendall, slow_ridge, slow_spearman
+from tests.methods.causal.problems import (
+    decayed,
+    slow_hsic_root,
+    slow_kendall,
+    slow_ridge,
+    slow_spearman,
+)
 
 
 def draws(seed, m=30, n_values=None):
@@ -76,6 +85,19 @@ def test_features_are_those_of_the_kernel(bandwidth):
         GaussianFeatures(1e-5, -1, 1)
 
 
+@pytest.mark.parametrize("n", [2, 60, 300])
+def test_features_of_rows_are_those_of_the_kernel(n):
+    """Also with outliers and equal numbers, and the usual bandwidth by all pairs."""
+    numbers = np.append(np.random.default_rng(0).standard_cauchy(n - 2).round(2), [0.0, 1e6])
+    for bandwidth in (0.1, 2.0):
+        features = row_features(numbers, bandwidth)
+        np.testing.assert_allclose(features @ features.T, decayed(numbers, bandwidth), atol=1e-9)
+    assert row_features(np.repeat(numbers, 5), 1.0).shape[1] <= n
+    apart = np.sort([abs(a - b) for a, b in itertools.combinations(numbers, 2) if a != b])
+    assert half_median(numbers) == pytest.approx(apart[(len(apart) - 1) // 2] / 2, rel=1e-6)
+    assert half_median(np.ones(n)) == 1.0
+
+
 @pytest.mark.parametrize("regularization", [1e-3, 0.5])
 def test_ridge_is_the_minimum_of_its_objective(regularization):
     """(4.6) has lambda / 2 and the mean of squares, which other programs do not."""
@@ -103,7 +125,7 @@ def test_rows_are_left_out_of_their_own_prediction():
     """In closed form as by solving again; with the row, residuals would be smaller."""
     x, y = draws(2, 25)
     features, weights, residuals = regression._chosen(x, y)
-    np.testing.assert_array_equal(left_out_residuals(x, y), residuals)
+    np.testing.assert_allclose(left_out_residuals(x, y), residuals, atol=1e-7)
     phi, y = features(x), y - y.mean()
     kept = next(
         r for r in regression._REGULARIZATIONS

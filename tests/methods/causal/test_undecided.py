@@ -1,0 +1,108 @@
+"""Pairs without a direction are undecided, by every score; pairs with one are decided."""
+
+import json
+
+import numpy as np
+import pytest
+
+import bayescascade
+from bayescascade import AdditiveNoiseModel
+from bayescascade.methods.causal import randomization
+from bayescascade.methods.causal.randomization import exceeds_chance
+from bayescascade.methods.causal.scores import SCORES
+from tests.methods.causal.problems import tanh_pair
+from tests.methods.causal.undirected import KINDS, decided
+
+
+def most_of(n_pairs):
+    """Return 1 % of the pairs, and two standard errors."""
+    return 0.01 * n_pairs + 2 * (0.01 * 0.99 * n_pairs) ** 0.5
+
+
+@pytest.mark.parametrize(
+    ("kind", "score", "n"),
+    [
+        ("Cauchy, independent", "hsic", 60),
+        ("Cauchy, dependent", "kendall", 40),
+        ("lognormal", "spearman", 40),
+        ("two clusters", "variance", 40),
+        ("normal, weak line", "variance", 20),
+        ("circle", "iqr", 20),
+    ],
+)
+def test_pairs_without_a_direction_are_undecided(kind, score, n):
+    """One constant for all, as before, gives many of them one."""
+    now, before = decided(kind, score, n, 60)
+    assert now <= most_of(60)
+    if kind != "circle":
+        assert before > most_of(60)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("score", SCORES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_of_a_thousand_pairs_one_percent_may_get_a_direction(kind, score):
+    assert decided(kind, score, 40, 1000)[0] <= most_of(1000)
+
+
+def test_reversed_units_do_not_matter():
+    """A column of losses for one of gains: no score notices, so what decides must not either."""
+    found = 0
+    for seed in range(60):
+        x, y = KINDS["lognormal"](np.random.default_rng(seed), 60)
+        found += AdditiveNoiseModel(random_state=seed).fit(x, -5 * y + 2).is_decided_
+    assert found <= most_of(60)
+
+
+def test_a_direction_is_decided_and_saved(tmp_path):
+    """The seed fixes the decision; a file keeps it, and files of before are undecided."""
+    x, y = tanh_pair(200)
+    curve = AdditiveNoiseModel(random_state=0).fit(x, y)
+    assert (curve.direction_, curve.is_decided_) == ("x->y", True)
+    assert "\nx -> y   score lower by" in str(curve)
+    assert AdditiveNoiseModel(random_state=0).fit(x, y).to_dict() == curve.to_dict()
+    record = json.loads(json.dumps(curve.to_dict()))
+    assert (record["direction"], record["decided"]) == ("x->y", True)
+    for field in ("decided", "direction"):
+        del record[field]
+    (tmp_path / "old.json").write_text(json.dumps(record))
+    old = bayescascade.load(tmp_path / "old.json")
+    assert (old.direction_, old.is_decided_, old.scores_) == (None, False, curve.scores_)
+
+
+def test_no_direction_is_named_where_none_is_found(tmp_path):
+    x, noise = np.random.default_rng(0).normal(size=(2, 400))
+    model = AdditiveNoiseModel(random_state=0).fit(x, 0.5 * x + 0.5 * noise)
+    assert "\nundecided   scores differ by" in str(model)
+    assert model.direction_ is None
+    model.save(tmp_path / "m.json")
+    record = json.loads((tmp_path / "m.json").read_text())
+    assert (record["direction"], record["decided"]) == (None, False)
+    assert bayescascade.load(tmp_path / "m.json").direction_ is None
+
+
+def test_many_rows_are_decided_by_some_of_them(monkeypatch):
+    """Drawn rows that show the other direction decide nothing."""
+    monkeypatch.setattr(randomization, "MOST_ROWS", 50)
+    sizes = []
+
+    def difference(x, _):
+        sizes.append(len(x))
+        return float(len(sizes) == 1)  # the first is that of the drawn rows
+
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 200))
+    assert exceeds_chance(2.0, x, y, difference, rng)
+    assert set(sizes) == {50}
+    sizes.clear()
+    assert not exceeds_chance(-2.0, x, y, difference, rng)
+    assert len(sizes) == 1
+
+
+def test_infinite_scores_decide_nothing():
+    """Two log spreads of -inf differ by nan."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 50))
+    assert not exceeds_chance(1.0, x, y, lambda *_: np.nan, rng)
+    assert exceeds_chance(1.0, x, y, lambda *_: 0.9, rng)
+    assert not exceeds_chance(1.0, x, y, lambda *_: 1.0, rng)
