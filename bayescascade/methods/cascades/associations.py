@@ -102,11 +102,13 @@ def associations_of(joint: Floats, starts: Integers, n_rows: float) -> list[Asso
     return sorted(found, key=lambda one: -one.information)
 
 
-def associations_page(found: Sequence[Association], schema: Schema) -> Page:
+def associations_page(
+    found: Sequence[Association], schema: Schema, most_shown: int = _MOST_SHOWN
+) -> Page:
     """Return a table of the strongest associations; a sentence if there are none."""
     if not found:
         return (BLANK, Pieces(["No two columns clearly depend on each other in this model."]))
-    shown = found[:_MOST_SHOWN]
+    shown = found[:most_shown]
     table = PrintedTable(
         [one.names(schema) for one in shown],
         [Numbers("nats", [f"{one.information:.3f}" for one in shown])],

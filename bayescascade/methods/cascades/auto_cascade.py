@@ -22,6 +22,7 @@ from bayescascade.base.errors import ModelFileError, warn_user
 from bayescascade.base.watch import Watch
 from bayescascade.data.declarations import declared
 from bayescascade.data.table import Table, without_unusable
+from bayescascade.methods.cascades.associations import HOW_TO_READ, associations_page
 from bayescascade.methods.cascades.cascade import Cascade
 from bayescascade.methods.cascades.choosing import EFFORTS, Choice, Chooser, MixtureBeside
 from bayescascade.methods.cascades.density import LearnedDensityTree
@@ -35,7 +36,7 @@ from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Prin
 
 _OF_FIT = ("summary_", "run_", "exact_", "posterior_", "log_posterior_")
 _OF_CASCADE = (*_OF_FIT, "leaf_", "leaf_choice_")
-_MOST_SHOWN = 6  # candidates
+_MOST_SHOWN, _MOST_PAIRS = 6, 5  # candidates, and associations beside a tree
 _OF_SEARCH, _FEWEST_STEPS = 0.3, 5_000  # share of the effort for chains; least steps of each
 _OF_REDRAWS = 4.0  # how many times longer a step takes if chains redraw subtrees
 _REDRAWN = {"quick": 0.04, "normal": 0.2, "thorough": inf}  # gigabytes for redraws of subtrees
@@ -182,7 +183,9 @@ class AutoCascade(Baseline[LearnedDensityTree]):
                 run["search"] = "anneal"
             readable = choice.readable.cascade(random_state=seed, **run).fit(table)
             readable = readable if readable.tree_.is_readable else None
-        self.cascade_, self.readable_, self._candidates = cascade, readable, choice.candidates
+        best = replace(best, n_leaves=cascade._best.tree.n_leaves)  # in all rows
+        self.cascade_, self.readable_ = cascade, readable
+        self._candidates = (best, *choice.candidates[1:])
         self.mixture_ = choice.mixture
         self._set_features(self.schema_)
         return self
@@ -309,7 +312,7 @@ class AutoCascade(Baseline[LearnedDensityTree]):
         found = (Heading(chosen._data_pieces()), Pieces(self._found_pieces()))
         columns = (*chosen._warnings_page(), Pieces(chosen._column_pieces(), noun="column"))
         key = (*shown._key(shown.learned_), *shown._posterior_page())
-        tree = (*beside, *shown._shown(), BLANK, *key)
+        tree = (*beside, *shown._shown(), BLANK, *key, *self._associations_page())
         return (*found, *columns, BLANK, *tree, BLANK, *self._choice_page())
 
     def _found_pieces(self) -> list[str]:
@@ -335,13 +338,20 @@ class AutoCascade(Baseline[LearnedDensityTree]):
         n_tied = list(worth_texts.values()).count(texts[0]) if texts[0] else 1
         if n_tied > 1:
             told.insert(0, f"{n_tied:,} candidates tie for the best, the first of them was chosen")
-        n_leaves = Numbers("leaves", [f"{one.n_leaves:,}" for one in listed])
+        n_leaves = Numbers(
+            "leaves", [f"{n:,}" if n else "" for n in (one.n_leaves for one in listed)]
+        )
         table = PrintedTable([one.words for one in listed], [Numbers(heading, texts), n_leaves])
         chosen, better = self.cascade_, self.mixture_.words if self.mixture_ else ""
         model = Pieces([f"chosen: {chosen._model_words()}"])
         found = Pieces([*chosen._found_pieces(), *chosen.summary_.convergence_pieces])
         beside = (BLANK, Pieces([better])) if better else ()
         return (model, found, Pieces(told), BLANK, table, *beside)
+
+    def _associations_page(self) -> Page:
+        """Return the associations in the best tree, if another one is shown."""
+        found = () if self._shown_cascade is self._asked else self._asked.learned_.associations
+        return associations_page(found, self.schema_, _MOST_PAIRS) if found else ()
 
     def _beside_words(self) -> str:
         """Return why another tree is shown, and how much worse it is."""
@@ -377,7 +387,7 @@ class AutoCascade(Baseline[LearnedDensityTree]):
         return self._shown_cascade._facts()
 
     def _shown(self) -> Page:
-        return self._shown_cascade._shown()
+        return (*self._shown_cascade._shown(), *self._associations_page())
 
     def _in_words(self) -> list[tuple[str, str]]:
         return self._shown_cascade._in_words()
@@ -385,7 +395,8 @@ class AutoCascade(Baseline[LearnedDensityTree]):
     def _how_to_read(self) -> list[tuple[str, str]]:
         shown = self._shown_cascade
         beside = [] if shown is self.cascade_ else [("", self._beside_words())]
-        return [*beside, *shown._how_to_read()]
+        pairs = [HOW_TO_READ] if self._associations_page() else []
+        return [*beside, *shown._how_to_read(), *pairs]
 
     def _learned_from(self) -> list[str]:
         return self.cascade_._learned_from()

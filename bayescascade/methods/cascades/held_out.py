@@ -313,7 +313,8 @@ class HeldOut:
         for temper, of_temper in zip(tempers, scores, strict=True):
             mean = float(of_temper @ weights / weights.sum())
             own = candidate if temper is None else candidate.changed(temper=temper)
-            own = replace(own, held_out=mean, n_leaves=n_leaves, seconds=seconds)
+            own_leaves = n_leaves if temper is None else 0  # its best tree is another
+            own = replace(own, held_out=mean, n_leaves=own_leaves, seconds=seconds)
             self.rows[own.key] = of_temper
             found.append(own)
         return found[:1] + sorted(found[1:], key=lambda one: -one.held_out)[:1]

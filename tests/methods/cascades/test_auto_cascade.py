@@ -12,6 +12,7 @@ import pytest
 import bayescascade
 from bayescascade import AutoCascade, BranchCascade, CascadeMixture, LeafCascade
 from bayescascade.base.errors import DataError
+from bayescascade.base.watch import Watch
 from bayescascade.methods.cascades import choosing, held_out
 from bayescascade.methods.cascades.choosing import Chooser
 from bayescascade.methods.cascades.tree import Tree
@@ -94,7 +95,7 @@ def test_seeds_decide_not_workers_nor_the_clock(monkeypatch):
 def test_a_tree_to_read_stands_beside_one_leaf(tmp_path):
     """People come for a tree; what it loses is said, and it comes back from a file."""
     model = AutoCascade("quick", random_state=0).fit(chains_of(6, 300, 1))
-    assert model.cascade_.tree_.n_leaves == 1
+    assert model.cascade_.tree_.n_leaves == model.candidates_.leaves[0] == 1
     shown = model.readable_.tree_
     assert 1 < shown.n_leaves <= 30
     for found in (model.tree_, model.learned_):
@@ -105,9 +106,12 @@ def test_a_tree_to_read_stands_beside_one_leaf(tmp_path):
     boxes = {text.get_text() for text in model.plot().texts}
     assert boxes == {text.get_text() for text in shown.plot().texts}
     assert any("c1 is" in text for text in boxes)
+    words = " ".join(str(model).split())
+    pairs = model.cascade_.tree_.associations
+    assert pairs[0].words(model.schema_) in words
+    assert model.to_dict()["cascade"]["associations"][0]["information"] == pairs[0].information
     assert str(model.condition({"c1": "0"})) == str(shown.condition({"c1": "0"}))
     assert hasattr(model, "plot_joined") == hasattr(model.cascade_.tree_, "plot_joined")
-    words = " ".join(str(model).split())
     assert "The best tree has 1 leaf. This one is more informative" in words
     lost = (model.cascade_.exact_.log_evidence - model.readable_.exact_.log_evidence) / 300
     assert f"Its log evidence is lower by {lost:,.2f} nats a row" in words
@@ -117,6 +121,25 @@ def test_a_tree_to_read_stands_beside_one_leaf(tmp_path):
     assert str(loaded) == str(model)
     assert loaded.tree_.tree == shown.tree
     assert "c1" in model.to_dot()
+
+
+def test_a_tree_to_read_is_known_even_if_the_best_seems_readable(monkeypatch):
+    """A tempered best tree may have one leaf, though its kind had four before."""
+    dependent, independent = (
+        held_out.Candidate("branch", {"leaf": leaf, **ONE_SPLIT}, log_evidence=value, n_leaves=4)
+        for leaf, value in (("dependent", -1.0), ("independent", -2.0))
+    )
+    known = {one.key: one for one in (dependent, independent)}
+    monkeypatch.setattr(Chooser, "_weigh_all", lambda chooser: chooser.known.update(known))
+    table = bayescascade.Table.from_frame(chains_of(6, 300, 1))
+    choice = Chooser(table, "quick", 2e9, 1, 0, lambda *_: None).choose()
+    assert choice.candidates[0] == dependent
+    assert choice.readable == independent
+    one_leaf = replace(dependent, settings={**dependent.settings, "max_depth": 0})
+    choice = choice._replace(candidates=(one_leaf, independent))
+    model = AutoCascade(n_jobs=1).fit_chosen(table, choice, Watch(None), np.random.SeedSequence(0))
+    assert model.cascade_.tree_.n_leaves == model.candidates_.leaves[0] == 1
+    assert model.tree_.n_leaves > 1
 
 
 def classes_of(n_rows, noise, seed):
