@@ -23,7 +23,7 @@ from bayescascade import (
     load,
 )
 from bayescascade.data.column import Column
-from bayescascade.data.date_parts import dates_of, part_of
+from bayescascade.data.date_parts import dates_of, part_of, with_date_parts
 from bayescascade.data.levels import without_codes
 from bayescascade.data.matrix import MatrixEncoder
 from tests.contracts.test_sql import asked
@@ -225,7 +225,7 @@ def test_dates_are_those_of_the_calendar():
     assert part_of(dates, "weekday").tolist()[:4] == ["Thursday"] * 4
     assert part_of(dates, "hour").tolist()[:4] == [23, 0, 23, 23]
     assert part_of(dates, "year").isna().tolist() == [False] * 4 + [True]
-    for text in ("2023-02-29", "01/02/2024", "20240229", "12:30"):
+    for text in ("2023-02-29", "01/02/2024", "20240229", "25:30"):
         with pytest.raises(DataError, match="must hold dates"):
             dates_of("d", pd.Series([text]))
 
@@ -260,3 +260,50 @@ def test_excel_is_the_table_that_pandas_reads(tmp_path, monkeypatch):
     table = Table.from_files(ReadAs(tmp_path / "rows.xlsx", **how))
     assert table.fingerprint() == Table.from_files(ReadAs(rows, **how)).fingerprint()
     assert "rows.xlsx has 2 sheets: the first one is read" in table.notes
+
+
+@pytest.mark.parametrize(
+    ("texts", "parts"),
+    [
+        (["1-Mar-2023", "01-MAR-23", "March 1, 2023", "1 March 2023", "2023/3/1", "1.3.2023"],
+         {"year": 2023, "month": 3, "weekday": "Wednesday"}),
+        (["2023-03-01T23:30:00+02:00", "2023-03-01 23:59:59.5Z", "1 Mar 2023 23:10"],
+         {"year": 2023, "month": 3, "weekday": "Wednesday", "hour": 23}),
+        (["13:45", "13:45:10", "1:45 pm"], {"hour": 13}),
+        (["1900-01-01", "1900-01-01"], {"year": 1900, "month": 1, "weekday": "Monday"}),
+    ],
+)  # fmt: skip
+def test_dates_of_other_forms_have_the_same_parts(texts, parts):
+    rows = pd.DataFrame({"x": texts, "y": ["a", "b", "b", "a", "a", "b"][: len(texts)]})
+    found = Table.from_files(ReadAs(rows, dates="parts"))
+    assert list(found.schema.names) == [f"x.{part}" for part in parts] + ["y"]
+    cells = with_date_parts(rows, [f"x.{part}" for part in parts])
+    for part, value in parts.items():
+        assert set(cells[f"x.{part}"]) == {value}
+
+
+def test_a_column_of_dates_and_times_is_text():
+    """A time would have no day."""
+    mixed = pd.Series(["13:45", "2023-03-01", "1 Mar 2023"])
+    with pytest.raises(DataError, match=r"must hold dates .* got '13:45' in row 1"):
+        dates_of("x", mixed)
+    rows = pd.DataFrame({"x": ["13:45", "2023-03-01"] * 9, "y": ["a", "b"] * 9})
+    table = Table.from_files(ReadAs(rows, dates="parts"))
+    assert table.schema.columns[0].levels == ("13:45", "2023-03-01")
+
+
+@pytest.mark.parametrize(
+    ("texts", "words"),
+    [
+        (["1-Mar-2023", "2-Mar-2023"], "holds dates or times such as 1-Mar-2023, each of them"),
+        (["13:45", "9:05"], "holds dates or times such as 13:45, each of them a level"),
+        (["01/02/2023", "02/01/2023"], "01/02/2023, whose days and months cannot be distinguished"),
+    ],
+)
+def test_dates_that_are_levels_are_told_of(texts, words):
+    """In another year, each date is an unknown level."""
+    notes = Table.from_frame(pd.DataFrame({"x": texts * 9, "y": ["a", "b", "b"] * 6})).notes
+    assert [note for note in notes if words in note]
+    many = [f"{day}/{month}/2023" for day in range(1, 29) for month in range(1, 13)]
+    with pytest.raises(DataError, match="cannot be distinguished: write them as 2024-01-31"):
+        Table.from_frame(pd.DataFrame({"x": many, "y": ["a", "b", "b"] * 112}))

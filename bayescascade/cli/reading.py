@@ -31,6 +31,11 @@ _FILE_OPTIONS = (
         help="Decimal separator in text files. Default: detected.",
     ),
     click.option(
+        "--thousands",
+        metavar="CHAR",
+        help='Character between thousands in text files, or "space". Default: detected.',
+    ),
+    click.option(
         "--skip",
         type=Integer(0),
         metavar="N",
@@ -101,6 +106,7 @@ def with_reading(
                 "sep": _character(options.pop("sep")),
                 "encoding": options.pop("encoding"),
                 "decimal": options.pop("decimal"),
+                "thousands": _character(options.pop("thousands")),
                 "skip": options.pop("skip"),
                 "comment": options.pop("comment"),
                 "strip": False if options.pop("no_strip") else None,
@@ -129,7 +135,7 @@ def with_reading(
 
 
 def _character(text: str | None) -> str | None:
-    return "\t" if text in ("tab", "\\t") else text
+    return {"tab": "\t", "\\t": "\t", "space": " "}.get(text or "", text)
 
 
 def _codes(texts: Sequence[str]) -> "dict[str | None, list[Level]] | None":

@@ -7,6 +7,7 @@ dates.
 import datetime
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -24,12 +25,43 @@ _PARTS: Mapping[str, Sequence[int | str]] = {
 
 _TIME = r"(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?)?"
 _ZONE = re.compile(r"(?<=:\d\d)(?:\.\d+)?(?:Z|[+-]\d{2}:?\d{2})$|(?<=:\d\d)[.,]\d+$")
+_DAYS = {
+    "%d.%m.%Y": r"\d{1,2}\.\d{1,2}\.\d{4}",
+    "%Y/%m/%d": r"\d{4}/\d{1,2}/\d{1,2}",
+    "%d-%b-%Y": r"\d{1,2}-[A-Za-z]{3}-\d{4}",
+    "%d-%b-%y": r"\d{1,2}-[A-Za-z]{3}-\d{2}",
+    "%d %b %Y": r"\d{1,2} [A-Za-z]{3} \d{4}",
+    "%d %B %Y": r"\d{1,2} [A-Za-z]{4,} \d{4}",
+    "%b %d, %Y": r"[A-Za-z]{3} \d{1,2}, \d{4}",
+    "%B %d, %Y": r"[A-Za-z]{4,} \d{1,2}, \d{4}",
+}
+_TIMES = {
+    "%H:%M": r"\d{1,2}:\d{2}",
+    "%H:%M:%S": r"\d{1,2}:\d{2}:\d{2}",
+    "%I:%M %p": r"\d{1,2}:\d{2} [APap][Mm]",
+}
 _FORMS = {
     "ISO8601": re.compile(r"\d{4}-\d{2}-\d{2}" + _TIME),
-    "%d.%m.%Y": re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}"),
-    "%d.%m.%Y %H:%M": re.compile(r"\d{1,2}\.\d{1,2}\.\d{4} \d{1,2}:\d{2}"),
-    "%d.%m.%Y %H:%M:%S": re.compile(r"\d{1,2}\.\d{1,2}\.\d{4} \d{1,2}:\d{2}:\d{2}"),
+    **{form: re.compile(words) for form, words in (*_DAYS.items(), *_TIMES.items())},
+    **{
+        f"{day} {time}": re.compile(f"{day_words} {time_words}")
+        for day, day_words in _DAYS.items()
+        for time, time_words in _TIMES.items()
+    },
 }
+"""The forms of dates and times, as Python names them."""
+
+_NO_DAY = pd.Timestamp("1678-01-01")  # the day of times without a day: none that is in use
+
+AMBIGUOUS = re.compile(r"\d{1,2}[/-]\d{1,2}[/-](?:\d{2}|\d{4})\b.*")
+"""A date such as 01/02/2024, whose day and month cannot be distinguished."""
+
+
+class Held(NamedTuple):
+    """What a column of dates holds."""
+
+    days: bool
+    times: bool
 
 
 def are_dates(cells: Cells) -> bool:
@@ -48,21 +80,28 @@ def are_dates(cells: Cells) -> bool:
 def dates_of(name: str, cells: Cells, first_row: int = 1) -> Cells:
     """Return a column as dates without a time zone, (n_rows,) datetime64, NaT where missing.
 
-    Text is 2024-01-31 or 31.01.2024, perhaps with a time: other forms are ambiguous.
+    Text is 2024-01-31, 31.01.2024, 2024/01/31, 31-Jan-2024 or January 31, 2024, perhaps with a
+    time; or all cells are times, such as 13:45. Other forms are ambiguous.
     """
     if pd.api.types.is_datetime64_any_dtype(cells.dtype):
         return cells.dt.tz_localize(None) if cells.dt.tz is not None else cells
     positions, distinct = pd.factorize(cells.astype(object))
     found = [_date(value) for value in distinct]
+    if any(_has_day(date) for date in found):
+        found = [date if _has_day(date) else None for date in found]
     for place, (value, date) in enumerate(zip(distinct, found, strict=True)):
         if date is None:
             row = first_row + int(np.argmax(positions == place))
             raise DataError(
-                f'column "{name}" must hold dates such as 2024-01-31 or 31.01.2024, '
+                f'column "{name}" must hold dates such as 2024-01-31 or 31.01.2024, or times, '
                 f"got {str(value)!r} in row {row}"
             )
     dates = pd.Series([*found, None], dtype="datetime64[ns]")
     return dates.iloc[positions].set_axis(cells.index)
+
+
+def _has_day(date: pd.Timestamp | None) -> bool:
+    return date is not None and date.normalize() != _NO_DAY
 
 
 def _date(value: object) -> pd.Timestamp | None:
@@ -71,7 +110,10 @@ def _date(value: object) -> pd.Timestamp | None:
         if isinstance(value, str):
             text = _ZONE.sub("", value.strip())
             form = next((form for form, words in _FORMS.items() if words.fullmatch(text)), None)
-            return None if form is None else pd.Timestamp(pd.to_datetime(text, format=form))
+            if form is None:
+                return None
+            date = pd.Timestamp(pd.to_datetime(text, format=form))
+            return _NO_DAY + (date - date.normalize()) if form in _TIMES else date
         if isinstance(value, datetime.date | np.datetime64):
             return pd.Timestamp(value).tz_localize(None)
     except (ValueError, OverflowError):  # such as for 2024-02-31
@@ -79,9 +121,16 @@ def _date(value: object) -> pd.Timestamp | None:
     return None
 
 
-def parts_of(name: str, has_times: bool) -> list[str]:
+def held_by(dates: Cells) -> Held:
+    """Return what dates without missing cells hold."""
+    days = dates.dt.normalize()
+    return Held(bool((days != _NO_DAY).any()), bool((dates != days).any()))
+
+
+def parts_of(name: str, held: Held) -> list[str]:
     """Return the names of a column's parts."""
-    return [f"{name}.{part}" for part in _PARTS if part != "hour" or has_times]
+    kept = {part: held.times if part == "hour" else held.days for part in _PARTS}
+    return [f"{name}.{part}" for part, is_kept in kept.items() if is_kept]
 
 
 def part_of(dates: Cells, part: str) -> Cells:

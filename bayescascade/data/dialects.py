@@ -19,15 +19,21 @@ from pyarrow import compute
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_integer
 from bayescascade.data.lines import kept_text
+from bayescascade.data.number_marks import CURRENCIES
 
 SNIFFED_BYTES = 1 << 18
 _MOST_RECORDS = 1_000
+_NO_SEPARATORS = ("+", "-", '"', "%", "\n", "\r", "\t")  # of thousands
 _MOST_LINES = 100  # that are searched for comments, or for rows after titles
 _MOST_TITLES = 20
 _SEP_LINE = re.compile(r'"?sep=([^"\r\n])"?[\r\n]', re.IGNORECASE)
 _DELIMITERS = {",": "commas", ";": '";"', "\t": "tabs", "|": '"|"'}
-_COMMA = re.compile(r"[-+]?\d+,\d+(?:[eE][-+]?\d+)?")
-_NUMBER = re.compile(r"[-+]?\d+(?:,\d+)?(?:[eE][-+]?\d+)?")
+_DIGITS = r"[-+\u2212]?(?:\d+|\d{1,3}(?:[.'\u2019\u00a0\u202f]\d{3})+)"
+_COMMA = re.compile(_DIGITS + r",\d+(?:[eE][-+]?\d+)?")
+_NUMBER = re.compile(_DIGITS + r"(?:,\d+)?(?:[eE][-+]?\d+)?")
+_POINT = re.compile(r"[-+]?\d+\.\d+")
+_THOUSANDS = re.compile(r"[-+\u2212]?[1-9]\d{0,2},\d{3}")
+_MARKS_OF_NUMBERS = f"%{CURRENCIES}" + " \u00a0\u202f"
 _MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
 
 
@@ -38,6 +44,8 @@ class Dialect:
     delimiter: str = ","  # one character
     encoding: str = "utf-8-sig"  # as Python names it
     has_decimal_commas: bool = False  # whether cells such as "3,5" are numbers
+    # the first rows, if all have the same number of cells
+    rows: Sequence[Sequence[str]] = ()
     words: str = ""  # the differences from UTF-8 with commas between cells; empty without any
     n_skipped: int = 0  # lines before the header
     comment: str | None = None  # the beginning of lines that are left out
@@ -69,12 +77,23 @@ class GivenDialect:
     comment: str | None = None  # the beginning of lines that are left out
     strip: bool = True  # whether blanks at the ends of cells are left out
     keep_na: tuple[str, ...] = ()  # columns in which texts such as "NA" are levels
+    thousands: str | None = None  # between the thousands of numbers
+    missing_codes: tuple[str, ...] = ()  # texts that later become missing cells
 
     def __post_init__(self) -> None:
         if self.sep is not None and (len(self.sep) != 1 or not self.sep.isascii()):
             raise ParameterError(f"sep must be one ASCII character, got {self.sep!r}")
         if self.sep in ('"', "\n", "\r"):
             raise ParameterError(f"sep must be no quote or line break, got {self.sep!r}")
+        if self.thousands is not None and (
+            len(self.thousands) != 1
+            or self.thousands.isalnum()
+            or self.thousands in (self.decimal, *_NO_SEPARATORS)
+        ):
+            raise ParameterError(
+                "thousands must be one character, other than a letter, a digit and decimal, got "
+                f"{self.thousands!r}"
+            )
         if self.decimal not in (None, ".", ","):
             raise ParameterError(f'decimal must be "." or ",", got {self.decimal!r}')
         check_integer("skip", self.skip, 0)
@@ -90,7 +109,7 @@ class GivenDialect:
     @property
     def of_text(self) -> bool:
         """Whether anything is given that only text files have."""
-        return replace(self, strip=True, keep_na=()) != TO_BE_FOUND
+        return replace(self, strip=True, keep_na=(), missing_codes=()) != TO_BE_FOUND
 
 
 TO_BE_FOUND = GivenDialect()
@@ -122,7 +141,8 @@ def sniffed(start: bytes, given: GivenDialect = TO_BE_FOUND) -> Dialect:
             delimiter, rows = tried, found
     has_commas = given.decimal == ","
     if given.decimal is None:
-        has_commas = delimiter != "," and _have_commas(rows[1:])
+        is_free = delimiter != "," and given.thousands != ","
+        has_commas = is_free and _have_commas(rows[1:])
     told = []
     if given.sep is None and delimiter != ",":
         told.append(f"{_DELIMITERS[delimiter]} between cells")
@@ -131,10 +151,10 @@ def sniffed(start: bytes, given: GivenDialect = TO_BE_FOUND) -> Dialect:
     if given.encoding is None and encoding != "utf-8-sig":
         told.append(f"encoding {encoding}")
     found_dialect = Dialect(
-        delimiter, encoding, has_commas, ", ".join(told), n_skipped, given.comment
+        delimiter, encoding, has_commas, (), ", ".join(told), n_skipped, given.comment
     )
     if rows and _are_regular(rows):
-        return found_dialect
+        return replace(found_dialect, rows=rows[1:])
     n_titles, after_titles = _titles(
         text, [given.sep] if given.sep else list(_DELIMITERS), is_whole
     )
@@ -208,9 +228,17 @@ def _are_regular(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _have_commas(rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether rows have decimal commas; commas between thousands are none.
+
+    If all could be either, they are between thousands if other numbers have decimal points.
+    """
+    commas: list[str] = []
+    have_points = False
     for cells in zip(*rows, strict=False):
-        filled = [cell for cell in cells if cell.strip()]
+        filled = [cell.strip(_MARKS_OF_NUMBERS) for cell in cells if cell.strip()]
         numbers = [cell for cell in filled if _NUMBER.fullmatch(cell)]
-        if any(_COMMA.fullmatch(cell) for cell in numbers) and len(numbers) == len(filled):
-            return True
-    return False
+        if len(numbers) == len(filled):
+            commas += (cell for cell in numbers if _COMMA.fullmatch(cell))
+        have_points = have_points or (bool(filled) and all(map(_POINT.fullmatch, filled)))
+    may_be_thousands = have_points and all(map(_THOUSANDS.fullmatch, commas))
+    return bool(commas) and not may_be_thousands

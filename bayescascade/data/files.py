@@ -71,7 +71,7 @@ def open_each(
     if opened is None or paths.dialect.of_text:
         raise ParameterError(
             "rows must be files, or a table with named columns, which has no sep, encoding, "
-            f"decimal, skip or comment, got {type(paths.rows).__name__}"
+            f"decimal, thousands, skip or comment, got {type(paths.rows).__name__}"
         )
     return opened.label, changed_sources(paths, [opened], opened)
 

@@ -43,7 +43,9 @@ from bayescascade.data.levels import (
 from bayescascade.data.names import listed_names, typed_names
 from bayescascade.data.odd_texts import (
     Oddity,
+    hold_ambiguous_dates,
     hold_dates,
+    marked_words,
     notes_on,
     odd_among_numbers,
     odd_words,
@@ -282,6 +284,12 @@ class LevelCollector(Collector):
     def _of_dates(self) -> UndeclaredError | None:
         """Return a message if a text with too many levels holds dates."""
         texts = self._texts
+        if hold_ambiguous_dates(texts):
+            message = (
+                f'column "{self.name}" holds dates such as {texts[0]}, whose days and months '
+                f"cannot be distinguished: write them as 2024-01-31, or {self.drop_words}"
+            )
+            return UndeclaredError(message, {self.name: "dates such as " + texts[0]})
         if not hold_dates(texts):
             return None
         message = (
@@ -330,6 +338,9 @@ class LevelCollector(Collector):
                 f"{self._odd_words(odd)}; otherwise {self.drop_words}"
             )
             return UndeclaredError(message, {self.name: f"numbers but for {quoted_texts(odd)}"})
+        if marked := marked_words(self._texts):
+            message = f'column "{self.name}" {marked}, and has {counted}: {self.drop_words}'
+            return UndeclaredError(message, {self.name: marked})
         grouped = typed(f'ReadAs(rare={{"{self.name}": 0.01}})', f"--rare {self.typed_name}:0.01")
         message = (
             f'nominal column "{self.name}" has {counted}, more than {MAX_NOMINAL_LEVELS}: '

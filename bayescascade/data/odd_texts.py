@@ -4,6 +4,7 @@ Numbers with one cell such as "<0.5" are text, as are postal codes and dates; "N
 levels. Nothing is changed: a note names the cells, and an option that reads them otherwise.
 """
 
+import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeAlias
@@ -11,14 +12,22 @@ from typing import NamedTuple, TypeAlias
 import pandas as pd
 
 from bayescascade.base.typed_words import typed, typed_setting
-from bayescascade.data.date_parts import are_dates
+from bayescascade.data.date_parts import AMBIGUOUS, are_dates
 from bayescascade.data.levels import Cells, is_padded
 from bayescascade.data.names import listed_names, typed_names
+from bayescascade.data.number_marks import CURRENCIES
 
 _MOST_ODD = 3  # texts in a column of numbers
 _MOST_DATES = 100  # texts that are tested for dates
 _MOST_TOLD = 3  # columns that have a note each, and groups of levels in a note
 _MOST_LEVELS = 10_000  # texts that are compared
+
+_MARKED_NUMBER = re.compile(
+    rf"[-+\u2212]?[{CURRENCIES}]? ?[-+\u2212]?"
+    r"(\d+|\d{1,3}([,.'\u2019 \u00a0\u202f]\d{3})+)([.,]\d+)?"
+    rf" ?[%{CURRENCIES}]?"
+)
+_MARKED = "hold numbers with marks, so their cells are levels"
 
 RowOf: TypeAlias = Callable[[str], int | None]
 """Gives the first row in which a column has a text, from 1; None if that is not known."""
@@ -39,14 +48,20 @@ def oddities(name: str, texts: Sequence[str], row_of: RowOf) -> list[Oddity]:
     if odd := odd_among_numbers(texts):
         told = f"holds numbers but for {odd_words(name, odd, row_of)}, so its cells are levels"
         return [Oddity(name, told, "hold numbers but for a few cells, so their cells are levels")]
-    if any(map(is_padded, texts)) and not _n_no_numbers(texts):
+    if marked := marked_words(texts):
+        return [Oddity(name, f"{marked}, so its cells are levels", _MARKED)]
+    if any(map(is_padded, texts)) and not _no_numbers(texts):
         padded = next(filter(is_padded, texts))
         told = f"has leading zeros, as in {padded}: its cells are levels, not numbers"
         return [Oddity(name, told, "have leading zeros: their cells are levels, not numbers")]
     if hold_dates(texts):
         how = f"{typed_setting('dates', 'parts', 'ReadAs')} reads their parts"
-        told = f"holds dates such as {texts[0]}, each of them a level: {how}"
-        return [Oddity(name, told, f"hold dates, each of them a level: {how}")]
+        told = f"holds dates or times such as {texts[0]}, each of them a level: {how}"
+        return [Oddity(name, told, f"hold dates or times, each of them a level: {how}")]
+    if hold_ambiguous_dates(texts):
+        why = "whose days and months cannot be distinguished"
+        told = f"holds dates such as {texts[0]}, {why}: its cells are levels; write 2024-01-31"
+        return [Oddity(name, told, f"hold dates {why}: their cells are levels; write 2024-01-31")]
     if alike := _alike(texts):
         groups = "; ".join(map(quoted_texts, alike[:_MOST_TOLD]))
         more = f" and {len(alike) - _MOST_TOLD} more" if len(alike) > _MOST_TOLD else ""
@@ -84,11 +99,24 @@ def notes_on_frame(frame: pd.DataFrame) -> list[str]:
 
 def odd_among_numbers(texts: Sequence[str]) -> list[str]:
     """Return the few texts that are not numbers among many numbers; otherwise nothing."""
-    if not _n_no_numbers(texts) or len(texts) > _MOST_LEVELS:
+    if len(texts) > _MOST_LEVELS:
         return []
-    numbers = pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce")
-    odd = [text for text, is_odd in zip(texts, numbers.isna(), strict=True) if is_odd]
+    odd = [text for text in _no_numbers(texts) if not _MARKED_NUMBER.fullmatch(text)]
     return odd if 0 < len(odd) <= min(_MOST_ODD, len(texts) / 10) else []
+
+
+def marked_words(texts: Sequence[str]) -> str:
+    """Return which numbers have marks, if all texts are numbers with or without; else nothing."""
+    others = _no_numbers(texts)
+    if not others or not all(map(_MARKED_NUMBER.fullmatch, others)):
+        return ""
+    plain = next((text for text in texts if text not in set(others)), None)
+    beside = "" if plain is None else f' beside "{plain}"'
+    words = f'holds numbers with marks, such as "{others[0]}"{beside}'
+    if all("," in text and text.replace(",", "").isdecimal() for text in others):
+        how = typed('ReadAs(thousands=",")', "--thousands ,")
+        words += f" ({how} reads them as numbers)"
+    return words
 
 
 def odd_words(name: str, odd: Sequence[str], row_of: RowOf) -> str:
@@ -106,12 +134,18 @@ def quoted_texts(texts: Iterable[str]) -> str:
 
 
 def hold_dates(texts: Sequence[str]) -> bool:
-    """Return whether texts are dates."""
+    """Return whether texts are dates or times."""
     return are_dates(pd.Series(list(texts[:_MOST_DATES]), dtype=object))
 
 
-def _n_no_numbers(texts: Sequence[str]) -> int:
-    return int(pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce").isna().sum())
+def hold_ambiguous_dates(texts: Sequence[str]) -> bool:
+    """Return whether texts are dates whose days and months cannot be distinguished."""
+    return bool(texts) and all(map(AMBIGUOUS.fullmatch, texts[:_MOST_DATES]))
+
+
+def _no_numbers(texts: Sequence[str]) -> list[str]:
+    numbers = pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce")
+    return [text for text, is_odd in zip(texts, numbers.isna(), strict=True) if is_odd]
 
 
 def _alike(texts: Sequence[str]) -> list[list[str]]:

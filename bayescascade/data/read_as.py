@@ -12,7 +12,7 @@ from bayescascade.base.validation import check_choice, check_real
 from bayescascade.data.cell_texts import BLANKS, MISSING_TEXTS
 from bayescascade.data.column import Column
 from bayescascade.data.dialects import GivenDialect
-from bayescascade.data.levels import Level, plain_level
+from bayescascade.data.levels import Level, level_text, plain_level
 
 Codes: TypeAlias = Sequence[Any] | Mapping[str | None, Sequence[Any]] | None
 """Any is for levels, which are checked one by one."""
@@ -36,6 +36,9 @@ class ReadAs:
         Encoding of text files, such as "cp1252".
     decimal : {".", ","}, optional
         Decimal separator in text files.
+    thousands : str, optional
+        The character between thousands in text files. By default it is detected where all cells of
+        a column agree, like percent signs and signs of currencies, which are left out.
     skip : int >= 0
         Lines before the header, such as titles, that are left out; also of an Excel sheet.
     comment : str, optional
@@ -84,6 +87,7 @@ class ReadAs:
     sep: str | None = None
     encoding: str | None = None
     decimal: str | None = None
+    thousands: str | None = None
     skip: int = 0
     comment: str | None = None
     strip: bool = True
@@ -97,10 +101,10 @@ class ReadAs:
     whole: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        self.dialect  # noqa: B018 # checks it
         if isinstance(self.keep_na, str):
             raise ParameterError(f"keep_na must be a list of columns, got {self.keep_na!r}")
         codes_by_column(self.na, [])
+        self.dialect  # noqa: B018 # checks it
         shares = self.rare if isinstance(self.rare, Mapping) else {"": self.rare}
         for name, share in shares.items():
             if share is not None:
@@ -128,7 +132,19 @@ class ReadAs:
             self.comment,
             self.strip,
             tuple(self.keep_na),
+            self.thousands,
+            tuple(level_text(code) for code in self._codes),
         )
+
+    @property
+    def _codes(self) -> list[Level]:
+        """The codes of missing cells in any column."""
+        listed = self.na.values() if isinstance(self.na, Mapping) else [self.na]
+        return [
+            plain_level("", code)
+            for codes in listed
+            for code in (() if codes is None or isinstance(codes, str) else codes)
+        ]
 
     @property
     def depends_on_all_rows(self) -> bool:

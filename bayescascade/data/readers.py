@@ -248,7 +248,8 @@ READERS: dict[str, type[FileSource]] = {
 def _check_no_dialect(label: str, dialect: GivenDialect) -> None:
     if dialect.of_text:
         raise ParameterError(
-            f"sep, encoding, decimal, skip and comment must be of a text file, got {label}"
+            "sep, encoding, decimal, thousands, skip and comment must be of a text file, "
+            f"got {label}"
         )
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.data.changed_source import ChangedSource, Changes
-from bayescascade.data.date_parts import are_dates, dates_of, parts_of
+from bayescascade.data.date_parts import Held, are_dates, dates_of, held_by, parts_of
 from bayescascade.data.levels import (
     OTHER_LEVELS,
     Cells,
@@ -68,7 +68,7 @@ class _Scan:
         self._weights: dict[str, Counter[str]] = {
             name: Counter() for name in names if _share(asked, name) is not None
         }
-        self.dates: dict[str, bool] = {}
+        self.dates: dict[str, Held] = {}
         total = 0.0
         for _, cells, weights in weighted_blocks(source, names, asked.weights):
             block_weights = np.ones(len(cells)) if weights is None else weights
@@ -80,16 +80,17 @@ class _Scan:
         self.dates = {name: self.dates[name] for name in names if name in self.dates}
         self.parts = {
             part: (name, part.removeprefix(f"{name}."))
-            for name, has_times in self.dates.items()
-            for part in parts_of(name, has_times)
+            for name, held in self.dates.items()
+            for part in parts_of(name, held)
         }
         self.kept_levels = dict(self._kept(total))
 
     @property
     def notes(self) -> list[str]:
         told = [
-            f'column "{name}" holds dates: read as {", ".join(parts_of(name, has_times))}'
-            for name, has_times in self.dates.items()
+            f'column "{name}" holds {"dates" if held.days else "times"}: '
+            f"read as {', '.join(parts_of(name, held))}"
+            for name, held in self.dates.items()
         ]
         if self._asked.dates == "parts" and not told:
             told.append("no column holds dates such as 2024-01-31 or 31.01.2024")
@@ -113,8 +114,12 @@ class _Scan:
             self.dates.pop(name, None)
             return
         dates = dates_of(name, cells).dropna()
-        has_times = bool((dates != dates.dt.normalize()).any())
-        self.dates[name] = has_times or self.dates.get(name, False)
+        held, before = held_by(dates), self.dates.get(name)
+        if before is not None and held.days != before.days:  # other blocks are times without days
+            self._maybe_dates.discard(name)
+            del self.dates[name]
+            return
+        self.dates[name] = held._replace(times=held.times or (before is not None and before.times))
 
     def _count(self, name: str, cells: Cells, weights: Floats) -> None:
         is_named = isinstance(self._asked.rare, Mapping)

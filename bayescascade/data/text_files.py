@@ -3,20 +3,24 @@
 import csv
 import io
 from collections.abc import Generator, Iterator, Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import Any
 
 import pandas as pd
 import pyarrow
 import pyarrow.csv
+from pyarrow.compute import not_equal
 
 from bayescascade.base.errors import DataError
 from bayescascade.base.typed_words import typed
 from bayescascade.base.validation import check_integer
-from bayescascade.data.cell_texts import BLANKS, CellTexts
+from bayescascade.data.arrow_frames import with_distinct_entries
+from bayescascade.data.cell_texts import BLANKS, MISSING_TEXTS, CellTexts
 from bayescascade.data.data_file import DataFile, explained_errors
 from bayescascade.data.dialects import SNIFFED_BYTES, TO_BE_FOUND, GivenDialect, sniffed
 from bayescascade.data.lines import KeptLines
+from bayescascade.data.number_marks import Marks, found_marks, notes_on_marks
 from bayescascade.data.sources import Batch
 
 _CSV_BLOCK_BYTES = 2 << 20
@@ -44,6 +48,7 @@ class CsvSource:
         told = self._dialect.words
         self.opening_notes = [f"{self.label} is read as text with {told}"] if told else []
         self._texts = CellTexts(dialect)
+        rows, self._dialect = self._dialect.rows, replace(self._dialect, rows=())
         self._raw_names = self._read_header()
         if len(self._raw_names) == 1 and (advice := self._advice()):
             whole = typed('ReadAs(sep=",")', "--sep ,")
@@ -62,6 +67,10 @@ class CsvSource:
                 f"title, {_skip_words(dialect.skip + 1)} leaves it out"
             )
 
+        self._marks: dict[str, Marks] = {}
+        if self._has_rows and len(set(self.names)) == len(self.names):
+            self._marks = self._agreed(dict(self._candidates(rows)))
+
     @property
     def notes(self) -> Sequence[str]:
         """Notes on how the rows are read, as far as they were."""
@@ -78,7 +87,12 @@ class CsvSource:
         return self._batches(names, pyarrow.dictionary(pyarrow.int32(), pyarrow.string()))
 
     def _batches(
-        self, names: Sequence[str], kind: pyarrow.DataType, use_threads: bool = True
+        self,
+        names: Sequence[str],
+        kind: pyarrow.DataType,
+        *,
+        use_threads: bool = True,
+        as_written: bool = False,
     ) -> Generator[pyarrow.RecordBatch, None, None]:
         if not self._has_rows:  # Arrow's threads could abort a program that exits soon
             return
@@ -112,12 +126,58 @@ class CsvSource:
             with stream, pyarrow.csv.open_csv(stream, *options) as reader:
                 for batch in reader:
                     columns = [
-                        self._dialect.with_points(self._texts.of(name, column))
+                        self._texts.of(name, column)
                         for name, column in zip(names, batch.columns, strict=True)
                     ]
+                    if not as_written:
+                        columns = list(map(self._without_marks, names, columns))
                     batch = pyarrow.RecordBatch.from_arrays(columns, list(names))
                     for start in range(0, batch.num_rows, self._chunk_rows):
                         yield batch.slice(start, self._chunk_rows)
+
+    def _without_marks(self, name: str, column: pyarrow.Array) -> pyarrow.Array:
+        """Return texts, or a dictionary of them, with numbers as Python writes them."""
+        marks = self._marks.get(name)
+        if marks is None:
+            return self._dialect.with_points(column)
+        if not isinstance(column, pyarrow.DictionaryArray):
+            return marks.without(column)
+        entries = marks.without(column.dictionary)
+        return with_distinct_entries(pyarrow.DictionaryArray.from_arrays(column.indices, entries))
+
+    def _candidates(self, rows: Sequence[Sequence[str]]) -> Iterator[tuple[str, Marks]]:
+        """Yield columns whose first cells agree in marks of numbers, and these."""
+        decimal = "," if self._dialect.has_decimal_commas else "."
+        ignored = {*MISSING_TEXTS, *self._given.missing_codes}
+        given = self._given.thousands
+        for name, cells in zip(self.names, zip(*rows, strict=True), strict=False):
+            texts = [cell.strip(BLANKS) for cell in cells] if self._given.strip else cells
+            marks = found_marks(texts, decimal, ignored, given)
+            if marks is None and given is not None:
+                marks = Marks(decimal, given)
+            if marks is not None:
+                yield name, marks
+
+    def _agreed(self, marks: dict[str, Marks]) -> dict[str, Marks]:
+        """Return the marks in which all cells of a column agree, and tell of them."""
+        cells: dict[str, str] = {}
+        kind = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
+        try:
+            for batch in self._batches(list(marks), kind, as_written=True) if marks else ():
+                for name, column in zip(batch.schema.names, batch.columns, strict=True):
+                    texts = column.dictionary
+                    if name in marks and not marks[name].fit(texts, self._given.missing_codes):
+                        del marks[name]
+                    elif name in marks and name not in cells:
+                        changed = texts.filter(not_equal(texts, marks[name].without(texts)))
+                        cells |= {name: str(changed[0])} if len(changed) else {}
+                if not marks:
+                    break
+        except DataError:  # a later pass explains it
+            return {}
+        agreed = {name: each for name, each in marks.items() if name in cells}
+        self.opening_notes += notes_on_marks([(n, m, cells[n]) for n, m in agreed.items()])
+        return agreed
 
     def _stream(self) -> tuple[Any, str]:
         """Return a stream of the header and the rows, and its encoding."""

@@ -23,7 +23,7 @@ def test_each_command_on_a_table_has_the_options():
     assert with_data == set(READING)
     for name, command in commands.items():
         read = {"sep", "encoding", "decimal", "na", "skip", "comment", "no_strip", "keep_na"}
-        assert read <= {p.name for p in command.params}, name
+        assert read | {"thousands"} <= {p.name for p in command.params}, name
 
 
 def _reads(command):
