@@ -1,6 +1,7 @@
 """``bayescascade effect``: for whom a treatment works, in rules."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import click
@@ -9,6 +10,7 @@ from bayescascade.cli.declared import Models, option_of
 from bayescascade.cli.learning import Lesson, Task, learning, set_up
 from bayescascade.cli.listed import label_of
 from bayescascade.cli.options import CHOICE_OPTIONS, SAVE_OPTION, with_options
+from bayescascade.cli.output import note
 from bayescascade.cli.reading import with_reading
 from bayescascade.methods.effects.parameters import EffectParameters
 
@@ -21,23 +23,7 @@ _METHODS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 }
 _GIVEN = ("good", "treated", "missing", "unknown", "random_state", "n_jobs")
 _HELD_OUT = 3  # one row in three measures the rules
-
-
-class Explained(NamedTuple):
-    """A model and the rules that explain it, printed one after the other."""
-
-    model: Any
-    rules: Any
-
-    def page(self) -> Any:
-        """Return both pages."""
-        from bayescascade.report.page import BLANK
-
-        return (*self.model.page(), BLANK, *self.rules.page())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return both as plain data."""
-        return {"model": self.model.to_dict(), "rules": self.rules.to_dict()}
+_LEAST = 5  # rows of each arm and outcome to learn from
 
 
 @click.command(short_help="Learn for whom a treatment works.")
@@ -66,10 +52,16 @@ class Explained(NamedTuple):
     "support vector machine of Goh's thesis (svm).",
 )
 @click.option(
-    "--explain",
-    is_flag=True,
-    help="Print rules that say for which rows the treatment works. A third of the rows is held out "
-    "to measure the effect in each rule.",
+    "--weights",
+    metavar="NAME",
+    help="Column of weights of rows, of which only the ratios matter.",
+)
+@click.option(
+    "--explain/--no-explain",
+    "explain",
+    default=True,
+    help="Print rules that say for which rows the treatment works (the default). A third of the "
+    "rows is held out to measure the effect in each rule.",
 )
 @click.option("--rules-out", metavar="FILE.json", help="Save the rules, for show and predict.")
 @with_options(*(option_of(name, MODELS) for name in _GIVEN))
@@ -88,10 +80,9 @@ def effect(data: str, **options: Any) -> tuple[Task, Lesson]:
     outcome, treatment = options.pop("outcome"), options.pop("treatment")
     known, explains = options.pop("known_propensity"), options.pop("explain")
     rules_out = options["rules_out"]
-    if outcome == treatment:
-        raise click.UsageError(f"--treatment must be another column than --outcome, got {outcome}")
+    _check_columns(outcome, treatment, options["weights"])
     if rules_out is not None and not explains:
-        raise click.UsageError("--rules-out must come with --explain, got none")
+        raise click.UsageError("--rules-out must come without --no-explain, got both")
     name, given = _METHODS[options.pop("method")]
     files = {"--out": "out", "--rules-out": "rules_out"}
     task = set_up(name, {"DATA": data}, {**options, **given}, EffectParameters, files=files)
@@ -101,21 +92,51 @@ def effect(data: str, **options: Any) -> tuple[Task, Lesson]:
     source = open_rows(data)
     check_known("--outcome", [outcome], source.names)
     check_known("--treatment", [treatment], source.names)
-    chosen = {k: v for k, v in task.declared.items() if k in ("columns", "drop")}
+    chosen = {k: v for k, v in task.declared.items() if k in ("columns", "drop", "weights")}
     if treatment in chosen.get("drop", ()):
         raise click.UsageError(f"--drop must not name the column of --treatment, got {treatment}")
     if "columns" in chosen:
         chosen["columns"] = [*chosen["columns"], treatment]
-    X, y, _ = read_labeled(source, outcome, **chosen)
+    X, y, weights = read_labeled(source, outcome, **chosen)
     arms = X.pop(treatment)
     for option, name, column in (("--outcome", "good", y), ("--treatment", "treated", arms)):
         _check_two(option, column)
         if options[name] is not None:
             task.model.set_params(**{name: label_of(f"--{name}", options[name], column)})
-    lesson = Lesson((X, y, arms, known))
-    if explains:
-        lesson = _explaining(task, X, y, arms, known, rules_out)
-    return task, lesson
+    rows = Rows(X, y, arms, known, weights)
+    if not explains:
+        return task, Lesson(rows)
+
+    def write(model: Any) -> None:
+        if model.effect_rules_ is not None:
+            model.effect_rules_.save(rules_out)
+
+    fit = partial(_explained, task.model)
+    return task, Lesson(rows, fit=fit, write=None if rules_out is None else write)
+
+
+class Rows(NamedTuple):
+    """The arguments of a model's `fit`."""
+
+    X: Any
+    y: Any
+    arms: Any
+    known: Any  # propensity
+    weights: Any  # (n,), or None
+
+    def part(self, chosen: Any) -> "Rows":
+        """Return some of the rows."""
+        weights = None if self.weights is None else self.weights[chosen]
+        return Rows(self.X[chosen], self.y[chosen], self.arms[chosen], self.known, weights)
+
+
+def _check_columns(outcome: str, treatment: str, weights: str | None) -> None:
+    """Raise click.UsageError if a column has two roles."""
+    if outcome == treatment:
+        raise click.UsageError(f"--treatment must be another column than --outcome, got {outcome}")
+    for option, name in (("--outcome", outcome), ("--treatment", treatment)):
+        if name == weights:
+            raise click.UsageError(f"--weights must be another column than {option}, got {name}")
 
 
 def _check_two(option: str, cells: Any) -> None:
@@ -135,22 +156,35 @@ def _check_two(option: str, cells: Any) -> None:
         raise DataError(f"{option} must have two values, got {len(texts)}: {shown}")
 
 
-def _explaining(task: Task, X: Any, y: Any, arms: Any, known: Any, rules_out: Any) -> Lesson:
-    """Return a lesson that learns from two thirds of the rows and measures rules on the others."""
+def _explained(model: Any, *rows: Any) -> Any:
+    """Fit to two thirds of the rows, and measure rules on the others; without rules if too few."""
     import numpy as np
 
+    from bayescascade.base.errors import DataError, ParameterError
     from bayescascade.model.search import seed_sequence
 
-    rng = np.random.default_rng(seed_sequence(task.model.random_state).spawn(1)[0])
-    is_held_out = rng.permutation(len(X)) % _HELD_OUT == 0
-    learned, others = ([one[rows] for one in (X, y, arms)] for rows in (~is_held_out, is_held_out))
-
-    def shown(model: Any) -> Explained:
-        rules = model.explain(
-            learned[0], held_out=(*others, known), random_state=task.model.random_state
+    given = Rows(*rows)
+    rng = np.random.default_rng(seed_sequence(model.random_state).spawn(1)[0])
+    is_held_out = rng.permutation(len(given.y)) % _HELD_OUT == 0
+    learned, others = given.part(~is_held_out), given.part(is_held_out)
+    if not _is_enough(learned):
+        note(
+            "no rows were held out to measure effects, because an arm would have too few rows to "
+            f"learn from; at least {_LEAST} per arm and outcome are needed"
         )
-        if rules_out is not None:
-            rules.save(rules_out)
-        return Explained(model, rules)
+        return model.fit(*given)
+    model.fit(*learned)
+    try:
+        model.explain(learned.X, held_out=tuple(others), random_state=model.random_state)
+    except (DataError, ParameterError) as error:
+        note(f"effects in groups were not measured: {error}")
+    return model
 
-    return Lesson((*learned, known), shown=shown)
+
+def _is_enough(rows: Rows) -> bool:
+    """Whether each arm has enough rows of both outcomes."""
+    import pandas as pd
+
+    used = slice(None) if rows.weights is None else rows.weights > 0.0
+    counts = pd.crosstab(rows.arms[used], rows.y[used])
+    return counts.shape == (2, 2) and int(counts.to_numpy().min()) >= _LEAST

@@ -1,5 +1,6 @@
 """``bayescascade effect``: a model and its rules printed, saved, shown and used; wrong tables."""
 
+import html
 import json
 
 import numpy as np
@@ -38,9 +39,10 @@ def test_effects_and_rules_are_printed_saved_and_used(data, tmp_path):
     done = invoke("effect", data, *QUICK, "--explain", "--out", out, "--rules-out", rules)
     assert done.exit_code == 0, done.output
     assert max(map(cell_len, done.stdout.splitlines())) <= 80
-    shown = invoke("show", out).stdout, invoke("show", rules).stdout
-    assert done.stdout == "\n".join(shown)
-    assert "sex is" in shown[1]
+    assert done.stdout == invoke("show", out).stdout
+    listed = invoke("show", rules).stdout
+    assert "sex is" in listed
+    assert set(listed.splitlines()) <= set(done.stdout.splitlines())
     model, told = load(out), load(rules)
     predicted = invoke("predict", out, data).stdout.splitlines()
     effects = [float(line.split(",")[1]) for line in predicted[1:]]
@@ -49,8 +51,15 @@ def test_effects_and_rules_are_printed_saved_and_used(data, tmp_path):
     assert told.n_held_out_ == 200
     assert np.mean(told.predict(X) == (X["sex"] == "f")) > 0.9
     assert "sex is" in invoke("predict", rules, data, "--explain").stdout
-    both = json.loads(invoke("effect", data, *QUICK, "--explain", "--json").stdout)
+    both = json.loads(invoke("effect", data, *QUICK, "--json").stdout)
     assert both["rules"]["effects"] == told.to_dict()["effects"]
+    words = " ".join(done.stdout.split())
+    assert len(both["sentences"]) > 1
+    assert all(one in words for one in both["sentences"])
+    page = tmp_path / "page.html"
+    invoke("show", out, "--html", str(page))
+    text = page.read_text()
+    assert all(html.escape(one, quote=False) in text for one in both["sentences"])
 
 
 @pytest.mark.parametrize(
@@ -76,8 +85,30 @@ def test_wrong_tables_are_refused_in_a_line(tmp_path, change, message):
         (["--outcome", "arm"], "--treatment must be another column than --outcome, got arm"),
         (["--outcome", "recoverd"], 'unknown column "recoverd" (did you mean "recovered"?)'),
         (["--known-propensity", "1"], "1.0 is not in the range 0<x<1"),
-        (["--rules-out", "r.json"], "--rules-out must come with --explain"),
+        (["--rules-out", "r.json", "--no-explain"], "--rules-out must come without --no-explain"),
+        (["--weights", "arm"], "--weights must be another column than --treatment, got arm"),
     ],
 )
 def test_wrong_options_are_refused_in_a_line(data, options, message):
     assert_error(run("effect", data, *QUICK, *options), message)
+
+
+def test_weights_count_and_few_rows_are_not_held_out(tmp_path):
+    """Weights are no column of the model; a table that is too small is learned from as a whole."""
+    path, out = tmp_path / "weighted.csv", tmp_path / "model.json"
+    rows = _trial()
+    rows.assign(count=np.where(rows["sex"] == "f", 5, 1)).to_csv(path, index=False)
+    done = invoke("effect", str(path), *QUICK, "--weights", "count", "--out", str(out))
+    assert done.exit_code == 0, done.output
+    model = load(out)
+    assert model.feature_texts == ["age", "sex"]
+    assert model.effective_sizes_.sum() < 390.0
+    small = tmp_path / "small.csv"
+    rows[:26].to_csv(small, index=False)
+    plain = invoke("effect", str(small), *QUICK, "--no-explain")
+    assert plain.stderr == ""
+    assert "rules of effects" not in plain.stdout
+    few = invoke("effect", str(small), *QUICK)
+    assert few.exit_code == 0, few.output
+    assert "no rows were held out" in few.stderr
+    assert few.stdout == plain.stdout

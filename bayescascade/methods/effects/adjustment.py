@@ -84,21 +84,25 @@ def nuisance(
     known_propensity: float | Floats | None = None,
     random_state: int = 0,
     n_jobs: int | None = None,
+    weights: Floats | None = None,
 ) -> Nuisance:
     """Estimate propensities and outcomes of each row from other rows; X (n, d), the others (n,)."""
-    found = [_held_out(X, y, among, random_state, n_jobs) for among in (~treatment, treatment)]
-    propensity = propensities(X, treatment, known_propensity, random_state, n_jobs)
+    weights = np.ones(len(y)) if weights is None else weights
+    found = [
+        _held_out(X, y, weights, among, random_state, n_jobs) for among in (~treatment, treatment)
+    ]
+    propensity = propensities(X, treatment, known_propensity, random_state, n_jobs, weights)
     return Nuisance(propensity, found[0], found[1])
 
 
 def propensities(
-    X: Floats, treatment: Flags, known: Any, random_state: int, n_jobs: int | None
+    X: Floats, treatment: Flags, known: Any, random_state: int, n_jobs: int | None, weights: Floats
 ) -> Floats:
     """Return only the propensities of `nuisance`, (n,)."""
     if known is not None:
         return np.asarray(np.broadcast_to(np.asarray(known, np.float64), treatment.shape))
     everyone = np.ones(len(treatment), np.bool_)
-    found = _held_out(X, treatment, everyone, random_state, n_jobs)
+    found = _held_out(X, treatment, weights, everyone, random_state, n_jobs)
     return np.clip(found, LEAST_PROPENSITY, 1.0 - LEAST_PROPENSITY)
 
 
@@ -113,23 +117,25 @@ def doubly_robust(
     )
 
 
-def _held_out(X: Floats, labels: Flags, among: Flags, seed: int, n_jobs: int | None) -> Floats:
+def _held_out(
+    X: Floats, labels: Flags, weights: Floats, among: Flags, seed: int, n_jobs: int | None
+) -> Floats:
     """Return P(label) of all rows, (n,), from the rows `among` without the row itself."""
     both = np.empty((2, len(labels)))
-    rows, own = X[among], labels[among]
+    rows, own, weights = X[among], labels[among], weights[among]
     how = Growth(_TREES, (_LEAVES,), _LEAST_LEAF, 0.5, seed, n_jobs)
-    forest, both[1, among] = grow(rows, own.astype(np.float64), np.ones(len(own)), how)
-    both[0, among] = _by_folds(rows, own, seed)
+    forest, both[1, among] = grow(rows, own.astype(np.float64), weights, how)
+    both[0, among] = _by_folds(rows, own, weights, seed)
     if not among.all():
-        both[0, ~among] = _logistic(rows, own).predict_proba(X[~among])[:, 1]
+        both[0, ~among] = _logistic(rows, own, weights).predict_proba(X[~among])[:, 1]
         both[1, ~among] = forest.predict(X[~among])
     mixed = np.clip(both[:1] + _SHARES[:, None] * (both[1] - both[0]), 1e-3, 1.0 - 1e-3)
     right = np.where(labels, mixed, 1.0 - mixed)[:, among]
-    chosen_mixture: Floats = mixed[np.log(right).mean(axis=1).argmax()]
+    chosen_mixture: Floats = mixed[(np.log(right) @ weights).argmax()]
     return chosen_mixture
 
 
-def _by_folds(X: Floats, labels: Flags, seed: int) -> Floats:
+def _by_folds(X: Floats, labels: Flags, weights: Floats, seed: int) -> Floats:
     """Return P(label) of each row by a logistic regression on the other folds, (n,)."""
     found, fold = np.empty(len(labels)), np.empty(len(labels), np.int64)
     order = np.random.default_rng(seed).permutation(len(labels))
@@ -139,9 +145,11 @@ def _by_folds(X: Floats, labels: Flags, seed: int) -> Floats:
         if others.all() or not others.any():
             found[held_out] = (others.sum() + 0.5) / (len(others) + 1.0)
         else:
-            found[held_out] = _logistic(X[~held_out], others).predict_proba(X[held_out])[:, 1]
+            fitted = _logistic(X[~held_out], others, weights[~held_out])
+            found[held_out] = fitted.predict_proba(X[held_out])[:, 1]
     return found
 
 
-def _logistic(X: Floats, labels: Flags) -> Any:
-    return make_pipeline(StandardScaler(), LogisticRegression()).fit(X, labels)
+def _logistic(X: Floats, labels: Flags, weights: Floats) -> Any:
+    learner = make_pipeline(StandardScaler(), LogisticRegression())
+    return learner.fit(X, labels, logisticregression__sample_weight=weights)

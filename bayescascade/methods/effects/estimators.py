@@ -7,23 +7,27 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
-from bayescascade.base.arrays import Floats, Integers
+from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.notices import notice
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.threads import single_threaded
-from bayescascade.base.validation import check_probability
+from bayescascade.base.validation import check_probability, check_weights
 from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import classes_record, read_classes
 from bayescascade.data.levels import level_text
 from bayescascade.data.matrix import MatrixEncoder
-from bayescascade.methods.effects.adjustment import doubly_robust, nuisance
+from bayescascade.methods.effects.adjustment import propensities
 from bayescascade.methods.effects.fitting import MOST_CHOOSING, fit_function, n_choosing
 from bayescascade.methods.effects.functions import KernelFunction
 from bayescascade.methods.effects.hinge import MOST_EXACT
-from bayescascade.methods.effects.learned import ASSUMED, HOW_TO_READ, LearnedEffects
+from bayescascade.methods.effects.learned import (
+    ASSUMED,
+    HOW_TO_READ,
+    NOT_MEASURED,
+    LearnedEffects,
+)
 from bayescascade.methods.effects.parameters import AUTO, EffectParameters, resolved_adjustment
 from bayescascade.methods.effects.posterior import EffectPosterior
 from bayescascade.methods.effects.problem import (
@@ -32,6 +36,7 @@ from bayescascade.methods.effects.problem import (
     check_overlap,
     check_propensity,
     compared,
+    overlap_of,
     posed,
     second_of,
     two_classes,
@@ -42,7 +47,7 @@ from bayescascade.model.record import NOT_SAVED
 from bayescascade.model.reporting import OF_ROWS
 from bayescascade.model.roles import Predicted
 from bayescascade.model.search import Seed, seed_sequence
-from bayescascade.report.page import Page
+from bayescascade.report.page import BLANK, Page, Pieces
 
 if TYPE_CHECKING:
     from bayescascade.methods.effects.rules import EffectRules
@@ -84,7 +89,10 @@ class EffectModel(MatrixEstimator):
     effective_sizes_ : (2,) float64
         Effective numbers of untreated and of treated rows, given their weights.
     average_effect_ : float or None
-        Doubly robust estimate of the average effect in the target population.
+        Doubly robust estimate of the average effect in the target population. It has no interval;
+        that of `effect_rules_` has one.
+    effect_rules_ : EffectRules or None
+        Rules of the last `explain` with held-out rows, which prints, reports and files contain.
     outcomes_, arms_ : (2,) array
         Labels of outcomes and arms. The second ones are the good outcome and the treated arm.
 
@@ -128,12 +136,15 @@ class EffectModel(MatrixEstimator):
     posterior_: EffectPosterior = field(init=False)
     outcomes_: NDArray[Any] = field(init=False)
     arms_: NDArray[Any] = field(init=False)
+    effect_rules_: "EffectRules | None" = field(init=False)
 
     _center: Floats = field(init=False)
 
     # -- fitting -----------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, treatment: Any, propensity: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, treatment: Any, propensity: Any = None, sample_weight: Any = None
+    ) -> Self:
         """Learn for whom the treatment works.
 
         Parameters
@@ -146,6 +157,9 @@ class EffectModel(MatrixEstimator):
             Arms (two values, see `treated`), or the name of their column in X.
         propensity : float, or (n_rows,) array, optional
             The probability of treatment, in (0, 1), if it is known by design.
+        sample_weight : (n_rows,) array of float >= 0, or str of files, optional
+            Weights of rows, 1 by default. Only their ratios matter. Rows of weight zero are not
+            used.
 
         Raises
         ------
@@ -163,13 +177,16 @@ class EffectModel(MatrixEstimator):
         """
         self.declares.check(self)
         adjust = resolved_adjustment(self)
-        training = self._read_treated(X, y, treatment)
-        known = check_propensity(propensity, len(training.y))
+        training, used = self._read_treated(X, y, treatment, sample_weight)
+        known, target = check_propensity(propensity, len(used)), self.target
+        known = known[used] if np.ndim(known) else known
+        if not isinstance(target, str):
+            target = check_weights("target", target, len(used))[used]
         notice(f"a fit to {len(training.y):,} rows", self.expected_seconds(len(training.y)))
         seed = int(seed_sequence(self.random_state).generate_state(1)[0] >> 1)
         with single_threaded():
-            found = compared(training, known, adjust, self.target, seed, self.n_jobs)
-            given = posed(training, found, adjust, self.target, self.surrogate, self.combine)
+            found = compared(training, known, adjust, target, seed, self.n_jobs)
+            given = posed(training, found, adjust, target, self.surrogate, self.combine)
             check_overlap(found.propensity, training.treatment, known is None)
             fitted = fit_function(given.problem, self, seed)
         for name in ("posterior_", "exact_", "intercept_"):
@@ -178,8 +195,11 @@ class EffectModel(MatrixEstimator):
             self.posterior_ = fitted.posterior
         if fitted.exact is not None:
             self.exact_ = fitted.exact
+        is_needed = adjust != "none" or isinstance(target, str)
+        overlap = overlap_of(found.propensity) if is_needed else None
         is_known = known is not None
-        self._take(LearnedEffects.of(fitted, given, adjust, self.target, is_known))
+        self._take(LearnedEffects.of(fitted, given, adjust, target, is_known, overlap))
+        self.effect_rules_ = None  # of an earlier fit
         return self
 
     def expected_seconds(self, n_rows: int) -> float:
@@ -192,19 +212,26 @@ class EffectModel(MatrixEstimator):
             return 0.15 * math.sqrt(n_rows) + 5e-5 * n_tried * n_fits
         return 2.5e-10 * min(n_rows, MOST_EXACT) ** 3 + 1.5e-7 * n_tried**2 * n_fits
 
-    def _read_treated(self, X: Any, y: Any, treatment: Any) -> TreatedRows:
-        """Learn the columns, outcomes and arms, and return the rows."""
+    def _read_treated(
+        self, X: Any, y: Any, treatment: Any, sample_weight: Any
+    ) -> tuple[TreatedRows, Flags]:
+        """Learn the columns, outcomes and arms, and return the used rows, and which they are."""
         owner = type(self).__name__
-        given, arms = without_treatment(GivenRows.labeled(X, y), treatment)
+        given, arms = without_treatment(GivenRows.labeled(X, y, sample_weight), treatment)
         self._set_encoder(MatrixEncoder.learn(given, self._policy()))
         rows = np.asarray(self._encoder.transform(given, owner), np.float64)
         n = len(rows)
         is_good, self.outcomes_ = two_classes(given.labels, "y", owner, n, self.good, "good")
         treated, self.arms_ = two_classes(arms, "treatment", owner, n, self.treated, "treated")
-        training = TreatedRows(rows, is_good, treated)
+        weights = np.ones(n)
+        if given.weights is not None:
+            weights = check_weights("sample_weight", given.weights, n)
+        used = weights > 0.0
+        weights = weights[used] / weights[used].mean()
+        training = TreatedRows(rows[used], is_good[used], treated[used], weights)
         check_arms(training, self.arms_, self.column_texts_)
-        self._center, self.n_rows_ = rows.mean(axis=0), n
-        return training
+        self._center, self.n_rows_ = training.rows.mean(axis=0), len(training.y)
+        return training, used
 
     def _take(self, learned: LearnedEffects) -> None:
         """Set the fitted attributes."""
@@ -253,33 +280,6 @@ class EffectModel(MatrixEstimator):
         """
         return self._learned.effects(self.decision_function(X))
 
-    def effect_interval(self, X: Any, probability: float = 0.95) -> Floats:
-        """Return a Gaussian interval for each effect, (n_rows, 2).
-
-        For a mixture with a forest, the variance is that of the kernel, plus the difference of the
-        mean squared errors of kernel and mixture on left-out rows. Coverage is right on average
-        over rows, but lower next to a jump of the effect. In four simulations, 95 % intervals
-        covered 92 to 97 % of the effects. Intervals of a kernel alone covered 86 to 92 % of linear
-        effects, and 60 % of an effect with a jump.
-
-        Parameters
-        ----------
-        X : as in `fit`
-        probability : float in (0, 1)
-            Probability that the interval contains the effect.
-
-        Raises
-        ------
-        ParameterError
-            If the probability is out of its range, or if the function has no posterior, as for a
-            forest, another learner, or a loss that is not a likelihood.
-        DataError
-            If a column is missing or a cell cannot be read.
-        """
-        check_is_fitted(self)
-        probability = check_probability("probability", probability, strict=True)
-        return self._learned.intervals(self._numbers(X), probability)
-
     def predict(self, X: Any, neutral: float = 0.0) -> Integers:
         """Return 1 if treatment is estimated to help, -1 if to harm, and 0 for neutral rows.
 
@@ -310,10 +310,12 @@ class EffectModel(MatrixEstimator):
         ----------
         X : as in `fit`
             Rows to learn the rules from, such as those of `fit`. Only their h is used, no outcome.
-        held_out : (X, y, treatment) or (X, y, treatment, propensity), optional
-            Held-out rows, as in `fit`. Effects are measured on them by doubly robust outcomes, so
-            they must not be rows of `fit`. By default no effects are measured, and agreement of the
-            rules with h is measured on a fifth of X.
+        held_out : (X, y, treatment[, propensity[, sample_weight]]), optional
+            Held-out rows, as in `fit`. Effects are measured on their outcomes, so they must not be
+            rows of `fit`. An unknown propensity is estimated from the columns, and intervals hold
+            as far as this estimate is right. The model keeps these rules in `effect_rules_`. By
+            default no effects are measured, and agreement of the rules with h is measured on a
+            fifth of X.
         **parameters
             Parameters of `EffectRules`, such as ``kind="tree"``.
 
@@ -329,25 +331,29 @@ class EffectModel(MatrixEstimator):
         rules, h = EffectRules(**parameters), self.decision_function(X)
         if held_out is None:
             return rules.fit(X, h)
-        others, y, treatment, propensity = (*held_out, None)[:4]
+        others, y, treatment, propensity, weights = (*held_out, None, None)[:5]
         rows, owner = self._numbers(others), type(self).__name__
         is_good = second_of(y, self.outcomes_, "y held out", owner, len(rows))
         is_treated = second_of(treatment, self.arms_, "treatment held out", owner, len(rows))
         known = check_propensity(propensity, len(rows))
+        if known is None:
+            known = self._estimated(rows, is_treated)
+        measured = others, self._values(rows), is_good, is_treated, known, weights
+        self.effect_rules_ = rules.fit(X, h, measured)
+        return rules
+
+    def _estimated(self, rows: Floats, treated: Flags) -> Floats:
+        """Return propensities of held-out rows, each estimated from other rows."""
+        if treated.all() or not treated.any():
+            return np.full(len(rows), 0.5)  # nothing is measured in one arm
         with single_threaded():
-            found = nuisance(rows, is_good, is_treated, known, n_jobs=self.n_jobs)
-        outcomes = doubly_robust(is_good, is_treated, *found)
-        return rules.fit(X, h, (others, self._values(rows), outcomes))
+            return propensities(rows, treated, None, 0, self.n_jobs, np.ones(len(rows)))
 
     def _predicted(self, rows: Matrix, intervals: bool, explain: bool) -> Predicted:
         """Return effects, or h if only its sign is learned."""
-        del explain
-        numbers, learned = np.asarray(rows, np.float64), self._learned
-        h, told = self._values(numbers), {}
-        if intervals and learned.has_sizes and learned.function.has_doubt:
-            low, high = learned.intervals(numbers, 0.95).T.tolist()
-            told = {"low_95": low, "high_95": high}
-        return Predicted(told, values=learned.effects(h) if learned.has_sizes else h)
+        del intervals, explain  # no interval for single rows holds
+        learned, h = self._learned, self._values(np.asarray(rows, np.float64))
+        return Predicted({}, values=learned.effects(h) if learned.has_sizes else h)
 
     @property
     def _means(self) -> Floats:
@@ -369,13 +375,31 @@ class EffectModel(MatrixEstimator):
         return self._learned.how_made()
 
     def _page(self) -> Page:
-        return self._learned.page()
+        told = [Pieces([text]) for text in self._words_lead()]
+        return (*self._learned.page(), BLANK, *told, *self._rules_page())
+
+    def _shown(self) -> Page:
+        return (*self._learned.page(), *self._rules_page())
+
+    def _rules_page(self) -> Page:
+        return () if self.effect_rules_ is None else (BLANK, *self.effect_rules_._shown())
+
+    def _words_lead(self) -> list[str]:
+        """Return for whom the treatment works; prints, reports and `to_dict` have the same."""
+        return [NOT_MEASURED] if self.effect_rules_ is None else self.effect_rules_._words_lead()
 
     def _how_to_read(self) -> list[tuple[str, str]]:
-        return HOW_TO_READ
+        return HOW_TO_READ + (
+            [] if self.effect_rules_ is None else self.effect_rules_._how_to_read()
+        )
 
     def _cannot_tell(self) -> list[str]:
-        return [ASSUMED, OF_ROWS[0]]  # it is a model of causes, if the assumption is true
+        return [*ASSUMED, OF_ROWS[0]]  # it is a model of causes, if the assumption is true
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fitted model as plain data at full precision, and what it says in words."""
+        rules = None if self.effect_rules_ is None else self.effect_rules_.to_dict()
+        return {**self.to_record(), "sentences": self._words_lead(), "rules": rules}
 
     # -- files -------------------------------------------------------------------------------------
 
@@ -386,6 +410,7 @@ class EffectModel(MatrixEstimator):
             "outcomes": classes_record(self.outcomes_),
             "arms": classes_record(self.arms_),
             "center": self._center.tolist(),
+            "rules": None if self.effect_rules_ is None else self.effect_rules_.to_record(),
         }
 
     def _restore(self, record: Mapping[str, Any]) -> None:
@@ -396,3 +421,8 @@ class EffectModel(MatrixEstimator):
         if (len(self.outcomes_), len(self.arms_)) != (2, 2):
             raise ValueError("a saved model of effects has two outcomes and two arms")
         self._take(LearnedEffects.from_record(record["learned"], n_columns))
+        self.effect_rules_ = None
+        if record["rules"] is not None:
+            from bayescascade.methods.effects.rules import EffectRules
+
+            self.effect_rules_ = EffectRules.from_record(record["rules"])

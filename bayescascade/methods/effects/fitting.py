@@ -96,17 +96,13 @@ class KernelFit:
         features = basis.features(problem.rows)
         posterior = problem.posterior(features, penalty, strength)
         mode = posterior.mode()
-        projection, spread = _no_doubt(len(basis.landmarks))
         held_out = None
-        if not posterior.is_gibbs:
-            projection = basis.projection
+        if problem.is_least_squares and not posterior.is_gibbs:
             lower = cholesky(posterior.covariance(mode.state), lower=True)
-            spread = np.vstack([lower[:1], projection @ lower[1:]])
-            if problem.surrogate == "square":
-                held_out = _left_out(posterior, mode.state, features, lower)
+            held_out = _left_out(posterior, mode.state, features, lower)
         function = KernelFunction(
             kernel, self.center, self.scale, basis.landmarks, basis.projection @ mode.state[1:],
-            float(mode.state[0]), projection, spread, 0.5 / (posterior.strength * penalty),
+            float(mode.state[0]),
         )  # fmt: skip
         return Fitted(function, posterior, mode.objective, mode, penalty, None, held_out)
 
@@ -125,7 +121,6 @@ class KernelFit:
         kept[0] |= not kept.any()
         function = KernelFunction(
             kernel, self.center, self.scale, landmarks[kept], coefficients[kept], found.intercept,
-            *_no_doubt(int(kept.sum())), 0.5 / (len(rows) * penalty),
         )  # fmt: skip
         return Fitted(function, None, found.objective, found, penalty, None)
 
@@ -180,11 +175,6 @@ def n_choosing(name: str, length: Any, penalty: Any) -> int:
     return _N_FOLDS[0] * n_coarse + _N_FOLDS[1] * n_beside if n_coarse > 1 else 0
 
 
-def _no_doubt(n_landmarks: int) -> tuple[Floats, Floats]:
-    """Return projection and spread of a function without standard deviations."""
-    return np.zeros((n_landmarks, 0)), np.zeros((n_landmarks + 1, 1))
-
-
 def _folds(problem: Problem, n_folds: int, seed: int) -> Any:
     strata = 2 * problem.treatment + (problem.labels > 0)
     if np.unique(strata, return_counts=True)[1].min() < n_folds:
@@ -219,7 +209,6 @@ class FittedLearner(NamedTuple):
     """A fitted scikit-learn estimator as a function h."""
 
     learner: Any
-    has_doubt: bool = False
 
     def values(self, rows: Floats) -> Floats:
         """Return log odds, or predictions, (n,)."""
@@ -265,7 +254,6 @@ def mixed(problem: Problem, kernel: Fitted, forest: Fitted) -> Fitted:
     share = float(weights @ (problem.labels - first)) / norm if norm > 0.0 else 0.0
     if share <= 0.0 or share >= 1.0:
         return kernel if share <= 0.0 else forest
-    misfit = share**2 * norm / float(problem.weights.sum())  # additional error of the kernel
-    function = MixedFunction(kernel.function, forest.function, share, misfit)
+    function = MixedFunction(kernel.function, forest.function, share)
     risk = problem.risk(function.values(problem.rows))
     return Fitted(function, kernel.posterior, risk, None, kernel.penalty, None)

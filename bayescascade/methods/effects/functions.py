@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.saved_arrays import read_array
-from bayescascade.base.validation import check_probability, check_real
+from bayescascade.base.validation import check_probability
 from bayescascade.methods.effects.kernels import Kernel
 
 MIXED = "kernel and forest"
@@ -17,11 +17,7 @@ MIXED = "kernel and forest"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KernelFunction:
-    """h(x) = intercept + sum_j coefficient_j K(x, landmark_j) of standardized rows.
-
-    With a Gaussian around it, the variance of h(x) is |spread' (1, k)|^2, plus the part of K(x, x)
-    that the landmarks do not determine, K(x, x) - |projection' k|^2, k = K(x, landmarks).
-    """
+    """h(x) = intercept + sum_j coefficient_j K(x, landmark_j) of standardized rows."""
 
     kernel: Kernel
     center: Floats  # (d,)
@@ -29,29 +25,11 @@ class KernelFunction:
     landmarks: Floats  # (m, d), standardized
     coefficients: Floats  # (m,)
     intercept: float
-    projection: Floats  # (m, r); (m, 0) without standard deviations
-    spread: Floats  # (m + 1, r + 1)
-    height: float  # prior variance of h(x) = height K(x, x)
 
     def values(self, rows: Floats) -> Floats:
         """Return h of rows of the matrix, (n,)."""
-        return np.asarray(self._gram(rows) @ self.coefficients + self.intercept)
-
-    def deviations(self, rows: Floats) -> Floats:
-        """Return standard deviations of h, (n,)."""
-        gram = self._gram(rows)
-        inside = gram @ self.spread[1:] + self.spread[0]
-        known = ((gram @ self.projection) ** 2).sum(axis=1)
-        left = self.kernel.diagonal((rows - self.center) / self.scale) - known
-        return np.asarray(np.sqrt((inside**2).sum(axis=1) + self.height * np.maximum(left, 0.0)))
-
-    def _gram(self, rows: Floats) -> Floats:
-        return self.kernel.gram((rows - self.center) / self.scale, self.landmarks)
-
-    @property
-    def has_doubt(self) -> bool:
-        """Whether there are standard deviations."""
-        return bool(self.projection.shape[1])
+        gram = self.kernel.gram((rows - self.center) / self.scale, self.landmarks)
+        return np.asarray(gram @ self.coefficients + self.intercept)
 
     @property
     def n_held(self) -> int:
@@ -61,7 +39,7 @@ class KernelFunction:
     def to_record(self) -> dict[str, Any]:
         """Return plain JSON types."""
         kernel, slopes = self.kernel, self.kernel.slopes
-        arrays = ("center", "scale", "landmarks", "coefficients", "projection", "spread")
+        arrays = ("center", "scale", "landmarks", "coefficients")
         return {
             "kind": "kernel",
             "kernel": {
@@ -69,7 +47,7 @@ class KernelFunction:
                 "slopes": None if slopes is None else slopes.tolist(), "degree": kernel.degree,
             },
             **{name: getattr(self, name).tolist() for name in arrays},
-            "intercept": self.intercept, "height": self.height,
+            "intercept": self.intercept,
         }  # fmt: skip
 
     @classmethod
@@ -80,18 +58,17 @@ class KernelFunction:
         if given["slopes"] is not None:
             slopes = read_array(given, "slopes", (n_columns,))
         kernel = Kernel(lengths, float(given["height"]), slopes, int(given["degree"]))
-        size = read_array(record, "projection", (n, None)).shape[1]
         shapes = {
             "center": (n_columns,), "scale": (n_columns,), "landmarks": (n, n_columns),
-            "coefficients": (n,), "projection": (n, size), "spread": (n + 1, size + 1),
+            "coefficients": (n,),
         }  # fmt: skip
         arrays = {name: read_array(record, name, shape) for name, shape in shapes.items()}
-        numbers = [float(record["intercept"]), float(record["height"]), kernel.height]
+        numbers = [float(record["intercept"]), kernel.height]
         if not (np.isfinite(numbers).all() and min(lengths.min(), arrays["scale"].min()) > 0.0):
             raise ValueError("a saved function's numbers must be finite, its scales > 0")
         if kernel.degree not in (1, 2, 3):
             raise ValueError(f"a saved kernel's degree must be 1, 2 or 3, got {kernel.degree}")
-        return cls(kernel=kernel, intercept=numbers[0], height=numbers[1], **arrays)
+        return cls(kernel=kernel, intercept=numbers[0], **arrays)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,7 +83,6 @@ class ForestFunction:
     value: Floats
     depth: int
 
-    has_doubt: ClassVar[bool] = False
     n_held: ClassVar[int] = 0
 
     @classmethod
@@ -166,18 +142,11 @@ class ForestFunction:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MixedFunction:
-    """A weighted mean of a forest and a kernel; its variance is the kernel's plus the misfit.
-
-    The misfit is the difference of the mean squared errors of kernel and mixture on held-out rows.
-    It is small if the function is smooth, and large if it has steps.
-    """
+    """A weighted mean of a forest and a kernel."""
 
     kernel: KernelFunction
     forest: ForestFunction
     share: float  # share of the forest
-    misfit: float  # variance
-
-    has_doubt: ClassVar[bool] = True
 
     @property
     def n_held(self) -> int:
@@ -189,22 +158,17 @@ class MixedFunction:
         kernel, forest = self.kernel.values(rows), self.forest.values(rows)
         return np.asarray(kernel + self.share * (forest - kernel))
 
-    def deviations(self, rows: Floats) -> Floats:
-        """Return standard deviations of h, (n,)."""
-        return np.asarray(np.sqrt(self.kernel.deviations(rows) ** 2 + self.misfit))
-
     def to_record(self) -> dict[str, Any]:
         """Return plain JSON types."""
         parts = {"kernel": self.kernel.to_record(), "forest": self.forest.to_record()}
-        return {"kind": MIXED, **parts, "share": self.share, "misfit": self.misfit}
+        return {"kind": MIXED, **parts, "share": self.share}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], n_columns: int) -> "MixedFunction":
         """Rebuild one from `to_record`; errors such as ValueError if parts do not fit."""
         kernel = KernelFunction.from_record(record["kernel"], n_columns)
         forest = ForestFunction.from_record(record["forest"], n_columns)
-        share = check_probability("share", record["share"])
-        return cls(kernel, forest, share, check_real("misfit", record["misfit"], minimum=0.0))
+        return cls(kernel, forest, check_probability("share", record["share"]))
 
 
 FUNCTIONS: Mapping[str, Any] = {

@@ -54,13 +54,6 @@ class Kernel:
             found = self.height * np.exp(-0.5 * squares)
         return found if self.slopes is None else found + (left * self.slopes) @ right.T
 
-    def diagonal(self, rows: Floats) -> Floats:
-        """Return K(x, x) of rows, (n,)."""
-        if self.degree > 1:
-            return np.asarray((1.0 + (rows**2).sum(axis=1)) ** self.degree)
-        linear = 0.0 if self.slopes is None else rows**2 @ self.slopes
-        return np.asarray(self.height + linear + np.zeros(len(rows)))
-
 
 def named_kernel(name: str, length: float, n_columns: int) -> Kernel:
     """Return a kernel: "linear", "quadratic", "cubic", or "rbf" with a length."""

@@ -5,7 +5,6 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 
 from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import ParameterError
@@ -13,7 +12,7 @@ from bayescascade.base.validation import check_choice, check_flag, check_probabi
 from bayescascade.methods.effects.functions import FUNCTIONS
 from bayescascade.methods.effects.losses import SURROGATES
 from bayescascade.methods.effects.parameters import ADJUSTMENTS, COMBINATIONS, TARGETS
-from bayescascade.methods.effects.problem import Fitted, Posed
+from bayescascade.methods.effects.problem import EXTREME, Fitted, Posed
 from bayescascade.report.numbers import count_texts, share_text
 from bayescascade.report.page import Page, Pieces, count_of, warning
 
@@ -26,10 +25,17 @@ HOW_TO_READ = [
     ("above 0", "rows for which the good outcome is more probable with the treatment"),
     ("average effect", "the change of the probability of the good outcome by the treatment"),
     ("effective", "the number of rows with equal weights that have the same information"),
+    ("propensity", "the probability of being treated, given the columns"),
 ]
 ASSUMED = (
     "It assumes that nothing outside its columns influences both the treatment and the outcome. "
-    "The rows cannot show whether this is true."
+    "The rows cannot show whether this is true.",
+    "It has no interval for the effect on a single row, because none would hold. Rules measure "
+    "the effect in groups of rows.",
+)
+NOT_MEASURED = (
+    "No rows were held out, so effects in groups were not measured: explain(X, held_out=...) "
+    "measures them."
 )
 
 
@@ -46,6 +52,7 @@ class LearnedEffects:
     n_rows: tuple[float, float]  # not treated, and treated
     sizes: tuple[float, float]  # effective numbers, given the weights
     is_known: bool  # whether the propensity is known
+    overlap: tuple[float, float, float] | None  # see `overlap_of`; None if it is not needed
     average: float | None  # effect
     objective: float
     gap: float | None
@@ -56,7 +63,13 @@ class LearnedEffects:
 
     @classmethod
     def of(
-        cls, fitted: Fitted, given: Posed, adjust: str, target: Any, is_known: bool
+        cls,
+        fitted: Fitted,
+        given: Posed,
+        adjust: str,
+        target: Any,
+        is_known: bool,
+        overlap: tuple[float, float, float] | None,
     ) -> "LearnedEffects":
         """Return the learned effects of a function fitted to a problem."""
         problem, function = given.problem, fitted.function
@@ -75,6 +88,7 @@ class LearnedEffects:
             n_rows=(len(problem.labels) - n_treated, n_treated),
             sizes=(float(given.sizes[0]), float(given.sizes[1])),
             is_known=is_known,
+            overlap=overlap,
             average=given.average,
             objective=fitted.objective,
             gap=getattr(fitted.exact, "gap", None),
@@ -101,17 +115,6 @@ class LearnedEffects:
             )
         return np.clip(scaled(h), -1.0, 1.0)
 
-    def intervals(self, rows: Floats, probability: float) -> Floats:
-        """Return intervals of effects, (n, 2); ParameterError if there is no posterior."""
-        if not self.function.has_doubt:
-            raise ParameterError(
-                'learner must be "kernel", with the mean of squares or logistic losses, for '
-                f"intervals, got a function by {self.learner}"
-            )
-        half = ndtri(0.5 + probability / 2.0) * self.function.deviations(rows)
-        h = self.function.values(rows)
-        return np.column_stack([self.effects(h - half), self.effects(h + half)])
-
     # -- texts -------------------------------------------------------------------------------------
 
     def how_made(self) -> Page:
@@ -120,20 +123,32 @@ class LearnedEffects:
         named = (("length", self.length), ("penalty", self.penalty))
         chosen = [f"{name} {value:.3g}" for name, value in named if value is not None]
         losses = f"{self.combine} of {self.surrogate} losses"
-        known = "known propensity" if self.is_known else "estimated propensity"
         return (
             Pieces([losses, _WORDS[self.adjust], f"learner: {self.learner}", *chosen]),
             Pieces([
                 f"{rows[1]} treated (effective {sizes[1]}), {rows[0]} not (effective {sizes[0]})",
-                f"target {self.target}, {known}",
+                f"target {self.target}", *self.overlap_words,
             ]),
         )  # fmt: skip
+
+    @property
+    def overlap_words(self) -> list[str]:
+        """How similar the arms are, in words."""
+        how = "known" if self.is_known else "estimated"
+        if self.overlap is None:
+            return [f"{how} propensity"]
+        low, high, extreme = self.overlap
+        between = f"{low:.2g}" if low == high else f"{low:.2f} to {high:.2f} in 90 % of rows"
+        told = [f"{how} propensity {between}"]
+        if low != high:
+            told.append(f"under {EXTREME:g} for one arm in {share_text(extreme)}")
+        return told
 
     def page(self) -> Page:
         """Return the lines about the learned effects."""
         found = [f"estimated effect above 0 in {share_text(self.positive)} of rows"]
         if self.average is not None:
-            found.append(f"average effect {_signed(self.average)}")
+            found.append(f"average effect {_signed(self.average)}, on training rows")
         proved = [f"objective {self.objective:.6g}"]
         if self.gap is not None:
             proved.append(f"no function of the kernel is lower by more than {self.gap:.1g}")
@@ -149,7 +164,7 @@ class LearnedEffects:
         return tuple(blocks)
 
     def _kind(self) -> str:
-        if not self.function.has_doubt and self.learner != "kernel":
+        if "kernel" not in self.learner:
             return "no posterior: not a kernel"
         is_posterior = self.combine == "mean" and self.surrogate in ("square", "logistic")
         return "Bayesian posterior" if is_posterior else "Gibbs posterior of the loss"
@@ -186,6 +201,10 @@ class LearnedEffects:
             for each in (first, second):
                 check_real(name, each, above=0.0)
             own[name] = first, second
+        if record["overlap"] is not None:
+            own["overlap"] = tuple(check_probability("overlap", one) for one in record["overlap"])
+            if len(own["overlap"]) != 3:
+                raise ValueError("overlap must be three shares")
         for name in ("is_known", "is_treated_alone"):
             check_flag(name, record[name])
         for name in ("average", "gap", "penalty", "length"):

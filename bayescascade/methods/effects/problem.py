@@ -8,7 +8,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayescascade.base.arrays import Flags, Floats
 from bayescascade.base.errors import DataError, ParameterError, warn_user
-from bayescascade.base.validation import check_weights
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import check_labels, find_classes
 from bayescascade.data.levels import level_text
@@ -18,7 +17,9 @@ from bayescascade.methods.effects.posterior import EffectPosterior
 from bayescascade.report.numbers import share_text
 
 _LEAST_ROWS = 10  # minimum for an arm
-_EXTREME, _MOST_EXTREME, _NO_OVERLAP = 0.05, 0.1, 0.9  # propensity, and shares of rows beyond it
+EXTREME = 0.05
+"""An arm with a smaller probability has few rows like these."""
+_MOST_EXTREME, _NO_OVERLAP = 0.1, 0.9  # shares of rows with such a probability
 
 
 class TreatedRows(NamedTuple):
@@ -27,6 +28,7 @@ class TreatedRows(NamedTuple):
     rows: Floats  # (n, d)
     y: Flags  # (n,)
     treatment: Flags  # (n,)
+    weights: Floats  # (n,) > 0, with mean one
 
 
 def without_treatment(given: GivenRows, treatment: Any) -> tuple[GivenRows, Any]:
@@ -83,11 +85,14 @@ def two_classes(
 
 
 def second_of(labels: Any, known: NDArray[Any], name: str, owner: str, n_rows: int) -> Flags:
-    """Return whether labels are the second of two known classes, which must both occur."""
-    found, classes = two_classes(labels, name, owner, n_rows)
-    if set(classes.tolist()) != set(known.tolist()):
-        raise DataError(f"{name} must be values of fit, {known.tolist()}, got {classes.tolist()}")
-    return found if classes.tolist() == known.tolist() else ~found
+    """Return whether labels are the second of two known classes."""
+    checked = check_labels(labels, name, owner)
+    if len(checked) != n_rows:
+        raise DataError(f"{name} must have a label per row of X, {n_rows:,}, got {len(checked):,}")
+    wrong = sorted(set(checked.tolist()) - set(known.tolist()), key=str)
+    if wrong:
+        raise DataError(f"{name} must be values of fit, {known.tolist()}, got {wrong[0]!r}")
+    return np.asarray(checked == known[1], np.bool_)
 
 
 def check_propensity(propensity: ArrayLike | None, n_rows: int) -> Any:
@@ -106,20 +111,25 @@ def check_propensity(propensity: ArrayLike | None, n_rows: int) -> Any:
 
 def check_overlap(propensity: Floats, treatment: Flags, is_estimated: bool) -> None:
     """Raise DataError if arms do not overlap, and warn if they hardly do."""
-    edge = np.minimum(propensity, 1.0 - propensity)
     other = np.where(treatment, 1.0 - propensity, propensity)
-    if is_estimated and np.mean(other < _EXTREME) > _NO_OVERLAP:
+    if is_estimated and np.mean(other < EXTREME) > _NO_OVERLAP:
         raise DataError(
             "arms must overlap, got columns that determine the arm of nearly every row: rows of "
             "one arm cannot be compared with rows of the other"
         )
-    extreme = float(np.mean(edge < _EXTREME))
+    extreme = overlap_of(propensity)[2]
     if extreme > _MOST_EXTREME:
         warn_user(UserWarning(
             f"arms overlap little: {share_text(extreme)} of rows have a probability under "
-            f"{_EXTREME:g} of one arm, so effects there rest on few rows; target \"overlap\" "
+            f"{EXTREME:g} of one arm, so effects there rest on few rows; target \"overlap\" "
             "counts them least"
         ))  # fmt: skip
+
+
+def overlap_of(propensity: Floats) -> tuple[float, float, float]:
+    """Return the ends of 90 % of propensities, and the share that is extreme for one arm."""
+    low, high = np.quantile(propensity, (0.05, 0.95)).tolist()
+    return low, high, float(np.mean(np.minimum(propensity, 1.0 - propensity) < EXTREME))
 
 
 class Problem(NamedTuple):
@@ -195,12 +205,12 @@ def compared(
     training: TreatedRows, known: Any, adjust: str, target: Any, seed: int, n_jobs: int | None
 ) -> Nuisance:
     """Return the estimates that an adjustment and a target need."""
-    X, y, treatment = training
+    X, y, treatment, weights = training
     if adjust != "none":
-        return nuisance(X, y, treatment, known, seed, n_jobs)
+        return nuisance(X, y, treatment, known, seed, n_jobs, weights)
     e = np.full(len(y), 0.5)
     if isinstance(target, str):
-        e = propensities(X, treatment, known, seed, n_jobs)
+        e = propensities(X, treatment, known, seed, n_jobs, weights)
     return Nuisance(e, np.zeros(0), np.zeros(0))
 
 
@@ -208,23 +218,24 @@ def posed(
     training: TreatedRows, found: Nuisance, adjust: str, target: Any, surrogate: str, combine: str
 ) -> Posed:
     """Return labels and weights for an adjustment and a target (a name or weights (n,))."""
-    y, treatment, e = training.y, training.treatment, found.propensity
+    y, treatment, e, own = training.y, training.treatment, found.propensity, training.weights
     is_named = isinstance(target, str)
     if is_named:
-        weights = target_weights(target, e, treatment)
+        weights = own * target_weights(target, e, treatment)
     else:
-        weights = check_weights("target", target, len(y))
+        weights = target
         if not (weights > 0.0).all():
             raise DataError("target must be > 0 in every row")
+        weights = own * weights
     sizes = np.array([effective_size(weights[arm]) for arm in (~treatment, treatment)])
     labels, average = np.where(y == treatment, 1.0, -1.0), None
     if adjust != "none":
-        weights = of_target(target, e) if is_named else weights
+        weights = own * of_target(target, e) if is_named else weights
         labels = doubly_robust(y, treatment, *found)
         average = float(np.average(labels, weights=weights))
     if adjust == "residuals":
         mean = found.untreated + e * (found.treated - found.untreated)
         labels = (y - mean) / (treatment - e)
-        weights = (treatment - e) ** 2 * (np.ones(len(y)) if is_named else weights)
+        weights = (treatment - e) ** 2 * (own if is_named else weights)
     given = training.rows, labels, weights, treatment
     return Posed(Problem(*given, adjust != "none", surrogate, combine), sizes, average)

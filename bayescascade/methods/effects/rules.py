@@ -1,13 +1,7 @@
 """Effects in words: a rule list or short tree for h > 0, associations, and measured effects.
 
 A part of the list predicts h > 0 if its mean of h is positive. In addition to the thesis, effects
-in each rule are measured on outcomes of other rows.
-
-For the doubly robust outcomes g of `adjustment`, the effect in a group is the mean of g over its m
-rows, with the interval mean +- q s / sqrt(m), s their standard deviation and q a quantile of
-Student's t with m - 1 degrees of freedom. For K groups, intervals of level c^(1/K) each hold
-simultaneously with probability at least c for any overlap of the groups, if the means are normal
-(Sidak 1967, theorem 1).
+in each rule are measured on outcomes of other rows: see `measured`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,13 +10,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t as student
 from sklearn.utils.validation import check_is_fitted
 
-from bayescascade.base.arrays import Codes, Flags, Floats, Integers
+from bayescascade.base.arrays import Codes, Flags, Floats
 from bayescascade.base.errors import DataError
-from bayescascade.base.saved_arrays import read_array
-from bayescascade.base.validation import check_integer, check_probability, check_real
+from bayescascade.base.validation import check_integer, check_probability, check_real, check_weights
 from bayescascade.data.given import GivenRows
 from bayescascade.data.schema import Schema
 from bayescascade.data.unknown import UnknownCells
@@ -34,8 +26,10 @@ from bayescascade.methods.effects.lists import (
     rows_with,
     soft_labels,
 )
+from bayescascade.methods.effects.measured import MeasuredEffects
 from bayescascade.methods.effects.parameters import EffectRulesParameters
-from bayescascade.methods.effects.rules_page import rules_page
+from bayescascade.methods.effects.problem import check_propensity
+from bayescascade.methods.effects.rules_page import group_names, rules_page, rules_sentences
 from bayescascade.methods.rules.cells import encode_for_labels
 from bayescascade.methods.rules.label_list import LabelList
 from bayescascade.methods.rules.rule_list import read_rules
@@ -44,73 +38,10 @@ from bayescascade.model.reporting import OF_ROWS
 from bayescascade.model.roles import Predicted
 from bayescascade.model.search import Seed, seed_sequence
 from bayescascade.report.numbers import share_text
-from bayescascade.report.page import Heading, Page, count_of
-
-LEAST_ROWS = 10
-"""Minimum number of rows of a group for an interval."""
+from bayescascade.report.page import BLANK, Heading, Page, Pieces, count_of
 
 _HELD_OUT = 5  # one row in five is held out if no held-out rows are given
 _MOST_RULES = np.iinfo(np.int64).max
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MeasuredEffects:
-    """Effects in groups, (n_groups,) each; NaN if a group has too few rows."""
-
-    n_rows: Integers
-    effects: Floats
-    errors: Floats  # standard errors
-
-    @classmethod
-    def of(cls, outcomes: Floats, groups: Flags) -> Self:
-        """Measure effects by doubly robust outcomes (n,) in groups (n_groups, n)."""
-        n_rows = groups.sum(axis=1)
-        effects, errors = np.full((2, len(groups)), np.nan)
-        for k, chosen in enumerate(groups):
-            if n_rows[k] >= LEAST_ROWS:
-                effects[k] = outcomes[chosen].mean()
-                errors[k] = outcomes[chosen].std(ddof=1) / np.sqrt(n_rows[k])
-        return cls(n_rows.astype(np.int64), effects, errors)
-
-    def intervals(self, level: float = 0.95, *, together: bool = False) -> Floats:
-        """Return intervals (n_groups, 2), for each group separately, or for all `together`."""
-        n_groups = int(np.isfinite(self.errors).sum())
-        each = level ** (1.0 / max(n_groups, 1)) if together else level
-        reach = student.ppf((1.0 + each) / 2.0, np.maximum(self.n_rows - 1, 1)) * self.errors
-        return np.stack([self.effects - reach, self.effects + reach], axis=1)
-
-    @property
-    def is_clear(self) -> Flags:
-        """Whether 0 is outside of the simultaneous 95 % interval."""
-        low, high = self.intervals(together=True).T
-        clear: Flags = (low > 0.0) | (high < 0.0)
-        return clear
-
-    def to_record(self) -> dict[str, Any]:
-        """Return plain JSON types."""
-        return {
-            "n_rows": self.n_rows.tolist(),
-            "effects": _plain(self.effects),
-            "errors": _plain(self.errors),
-        }
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any], n_groups: int) -> Self:
-        """Rebuild one from `to_record`; ValueError if the record is malformed."""
-        n_rows = read_array(record, "n_rows", (n_groups,), np.int64, least=0)
-        effects, errors = (np.array(record[key], np.float64) for key in ("effects", "errors"))
-        is_known = np.isfinite(effects)
-        if not (
-            effects.shape == errors.shape == (n_groups,)
-            and (is_known == np.isfinite(errors)).all()
-            and (errors[is_known] >= 0.0).all()
-        ):
-            raise ValueError("measured effects must be numbers, one a rule")
-        return cls(n_rows, effects, errors)
-
-
-def _plain(numbers: Floats) -> list[float | None]:
-    return [None if np.isnan(one) else one for one in numbers.tolist()]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -142,6 +73,8 @@ class EffectRules(ReadableModel):
         Share of held-out rows where `predict` agrees with h > 0.
     effects_ : MeasuredEffects or None
         Effects in each part of the list, and in each association, on held-out rows.
+    average_effect_ : MeasuredEffects or None
+        The effect in all held-out rows, as one group.
 
     Examples
     --------
@@ -170,6 +103,7 @@ class EffectRules(ReadableModel):
 
     gap_: float | None = field(init=False)
     effects_: MeasuredEffects | None = field(init=False)
+    average_effect_: MeasuredEffects | None = field(init=False)
 
     # -- fitting -----------------------------------------------------------------------------------
 
@@ -181,10 +115,12 @@ class EffectRules(ReadableModel):
         X : DataFrame or other table, paths, mapping of columns, array or list of rows
         h : (n_rows,) array of float
             Value of h for each row, such as the estimated effect.
-        held_out : (X, h) or (X, h, outcomes), optional
-            Held-out rows, to measure the rules. Outcomes (n_rows,) must have the effect as their
-            mean, such as doubly robust outcomes, and must not depend on h. By default a fifth of
-            the rows is held out, and no effects are measured.
+        held_out : (X, h) or (X, h, y, treatment[, propensity[, sample_weight]]), optional
+            Held-out rows, to measure the rules; h must not be learned from their outcomes. y
+            (n_rows,) has outcomes, 0 and 1 or other numbers, and treatment (n_rows,) 1 for treated
+            rows and 0 for others. propensity is the probability of treatment, a number or
+            (n_rows,), by default the same for all rows. sample_weight (n_rows,) >= 0 has weights.
+            By default a fifth of the rows is held out, and no effects are measured.
 
         Raises
         ------
@@ -197,7 +133,7 @@ class EffectRules(ReadableModel):
         frame = GivenRows.of(X).frame()
         h = _numbers("h", h, len(frame))
         rng = np.random.default_rng(seed_sequence(self.random_state))
-        outcomes = None
+        arms: tuple[Any, ...] = ()
         if held_out is None:
             is_held_out = rng.permutation(len(frame)) % _HELD_OUT == 0
             others, h_others = frame[is_held_out], h[is_held_out]
@@ -205,10 +141,9 @@ class EffectRules(ReadableModel):
         else:
             others = GivenRows.of(held_out[0]).frame(list(frame.columns), type(self).__name__)
             h_others = _numbers("h of held-out rows", held_out[1], len(others))
-            if len(held_out) > 2:
-                outcomes = _numbers("outcomes of held-out rows", held_out[2], len(others))
+            arms = held_out[2:]
         self._learn(frame, h, rng)
-        self._measure(others, h_others, outcomes)
+        self._measure(others, h_others, arms)
         return self
 
     def _learn(self, frame: pd.DataFrame, h: Floats, rng: np.random.Generator) -> None:
@@ -231,14 +166,17 @@ class EffectRules(ReadableModel):
         self._set_features(schema)
         self.associations_ = find_associations(schema, codes, is_better, self.n_associations, *how)
 
-    def _measure(self, frame: pd.DataFrame, h: Floats, outcomes: Floats | None) -> None:
+    def _measure(self, frame: pd.DataFrame, h: Floats, arms: tuple[Any, ...]) -> None:
         codes = self._coded(self.schema_, frame)
         parts = self.rules_.part_of_codes(codes)
         self.fidelity_ = float(((self.means_[parts] > 0.0) == (h > 0.0)).mean())
         self.n_held_out_ = len(frame)
-        self.effects_ = None
-        if outcomes is not None:
-            self.effects_ = MeasuredEffects.of(outcomes, self._groups(codes))
+        self.effects_ = self.average_effect_ = None
+        if arms:
+            measured, used = _weighed(*arms, n_rows=len(frame))
+            groups = self._groups(codes)[:, used]
+            self.effects_ = MeasuredEffects.of(*measured, groups)
+            self.average_effect_ = MeasuredEffects.of(*measured, np.ones((1, used.sum()), np.bool_))
 
     def _groups(self, codes: Codes) -> Flags:
         """Return the rows in each part, and then in each association, (n_groups, n)."""
@@ -302,6 +240,10 @@ class EffectRules(ReadableModel):
 
     def page(self) -> Page:
         """Return the rules, with shares of h > 0 and effects, and the associations."""
+        told = [Pieces([text]) for text in rules_sentences(self)]
+        return (Heading([self.title, *self._facts()]), *told, BLANK, *rules_page(self))
+
+    def _shown(self) -> Page:
         return (Heading([self.title, *self._facts()]), *rules_page(self))
 
     def _how_to_read(self) -> list[tuple[str, str]]:
@@ -312,8 +254,32 @@ class EffectRules(ReadableModel):
                 "satisfies counts.",
             ),
             ("h > 0", "the share of a line's rows for which the model estimates a gain"),
-            ("effect", "the effect of the treatment in a line's rows, measured on held-out rows"),
+            (
+                "effect",
+                "the effect of the treatment in a line's rows: the difference of the means of both "
+                "arms, measured on held-out rows",
+            ),
+            (
+                "95 % interval",
+                "contains the effect in the group in at least about 95 of 100 repetitions, also if "
+                "few rows are treated or have an outcome; it is not for a single row",
+            ),
+            ("treated", "how many of a line's held-out rows are treated"),
         ]
+
+    def _words_lead(self) -> list[str]:
+        return rules_sentences(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fitted rules as plain data at full precision, and what they say in words."""
+        told: dict[str, Any] = {"sentences": rules_sentences(self)}
+        if self.effects_ is not None and self.average_effect_ is not None:
+            names = ["all rows", *group_names(self)]
+            found = [*_listed(self.average_effect_), *_listed(self.effects_)]
+            told["measured"] = [
+                {"group": name, **one} for name, one in zip(names, found, strict=True)
+            ]
+        return {**self.to_record(), **told}
 
     def _cannot_tell(self) -> list[str]:
         return [
@@ -334,6 +300,7 @@ class EffectRules(ReadableModel):
             "fidelity": self.fidelity_,
             "n_held_out": self.n_held_out_,
             "effects": None if self.effects_ is None else self.effects_.to_record(),
+            "average": None if self.average_effect_ is None else self.average_effect_.to_record(),
         }
 
     def _restore(self, record: Mapping[str, Any]) -> None:
@@ -351,10 +318,48 @@ class EffectRules(ReadableModel):
         )
         self.n_held_out_ = check_integer("n_held_out", record["n_held_out"], 1)
         n_groups = len(counts) + len(self.associations_)
-        effects = record["effects"]
-        self.effects_ = None if effects is None else MeasuredEffects.from_record(effects, n_groups)
+        if (record["effects"] is None) != (record["average"] is None):
+            raise ValueError("effects of groups and of all rows must be measured together")
+        self.effects_, self.average_effect_ = (
+            None if record[name] is None else MeasuredEffects.from_record(record[name], n)
+            for name, n in (("effects", n_groups), ("average", 1))
+        )
         self._set_features(schema)
         self.fidelity_ = check_probability("fidelity", record["fidelity"])
+
+
+def _listed(measured: MeasuredEffects) -> list[dict[str, Any]]:
+    """Return the effect of each group as plain data, with its interval or the reason for none."""
+    found = []
+    for k, reason in enumerate(measured.reasons):
+        rows = dict(zip(("untreated", "treated"), measured.n_rows[k].tolist(), strict=True))
+        if reason:
+            found.append({**rows, "effect": None, "reason": reason})
+            continue
+        low, high = measured.intervals()[k].tolist()
+        is_clear = bool(measured.is_clear[k])
+        effect = float(measured.effects[k])
+        found.append({**rows, "effect": effect, "low": low, "high": high, "is_clear": is_clear})
+    return found
+
+
+def _weighed(
+    y: Any, treatment: Any, propensity: Any = None, sample_weight: Any = None, *, n_rows: int
+) -> tuple[tuple[Floats, Flags, Floats], Flags]:
+    """Return outcomes, arms and weights of rows with positive weight, and which rows these are."""
+    outcomes = _numbers("y of held-out rows", y, n_rows)
+    arms = _numbers("treatment of held-out rows", treatment, n_rows)
+    if not np.isin(arms, (0.0, 1.0)).all():
+        raise DataError("treatment of held-out rows must be 0 or 1, got other numbers")
+    treated = arms == 1.0
+    known = check_propensity(propensity, n_rows)
+    weights = np.ones(n_rows)
+    if sample_weight is not None:
+        weights = check_weights("sample_weight of held-out rows", sample_weight, n_rows)
+    used = weights > 0.0
+    if known is not None:
+        weights = weights / np.where(treated, known, 1.0 - known)
+    return (outcomes[used], treated[used], weights[used]), used
 
 
 def _numbers(name: str, given: Any, n_rows: int) -> Floats:

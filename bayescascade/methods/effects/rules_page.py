@@ -1,4 +1,4 @@
-"""The page of rules of effects: a list, associations, and effects with their intervals."""
+"""The page of rules of effects: sentences, a list, associations, and effects with intervals."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,6 +19,7 @@ def rules_page(told: Any) -> Page:
     columns = [
         Numbers("rows", count_texts(rows.tolist())),
         Numbers("h > 0", [share_text(share) for share in shares], bars=shares),
+        *_treated_column(told, n_parts),
         *_effect_columns(told, slice(0, n_parts)),
     ]
     alike = [f"{sides[0]} in all groups"] if len(set(sides)) == 1 < n_parts else []
@@ -59,18 +60,91 @@ def _association_table(told: Any, places: Sequence[int], words: str, chosen: sli
     return PrintedTable(labels, columns, words, hanging=3, least_label=0, stacks=True)
 
 
+def group_names(told: Any) -> list[str]:
+    """Return the parts of the list, and then the associations, in words."""
+    return [*told.rules_.labels, *(one.words for one in told.associations_)]
+
+
+def rules_sentences(told: Any) -> list[str]:
+    """Return for whom the treatment works, as measured on held-out rows, for all reports."""
+    measured, average = told.effects_, told.average_effect_
+    if measured is None:
+        return ["Effects were not measured: pass held-out rows with outcomes (held_out)."]
+    rows, (reason,) = average.n_rows[0], average.reasons
+    if reason:
+        whole = f"has no interval: {reason}"
+    else:
+        whole = f"is {effect_words(average.effects[0], *average.intervals()[0])}"
+    told_rows = f"{int(rows.sum()):,} held-out rows, {int(rows[1]):,} of them treated"
+    return [f"The average effect in {told_rows}, {whole}.", *_clear_sentences(told)]
+
+
+def _clear_sentences(told: Any) -> list[str]:
+    """Return which groups have an effect, first of the rules; of associations if no rule has."""
+    measured, names = told.effects_, group_names(told)
+    n_parts = told.rules_.n_rules + 1
+    clear = np.flatnonzero(measured.is_clear).tolist()
+    shown = [k for k in clear if k < n_parts] or clear
+    ends = measured.intervals()
+    found = [
+        f"The treatment {'helps' if measured.effects[k] > 0.0 else 'harms'} "
+        f"{_where(names[k], told.rules_.labels)}: "
+        f"{effect_words(measured.effects[k], *ends[k])}."
+        for k in shown
+    ]
+    if not found:
+        found = ["No group has an interval without 0 after correction for all of them."]
+    n_few = int((~measured.is_measured[:n_parts]).sum())
+    n_others = n_parts - n_few - sum(k < n_parts for k in clear)
+    if n_others and clear:
+        lines = count_of(n_others, "other line")
+        found.append(f"In {lines} of the list, held-out rows do not show the sign of the effect.")
+    if n_few:
+        found.append(f"In {count_of(n_few, 'line')} of the list, an arm has too few held-out rows.")
+    return found
+
+
+def _where(name: str, labels: Sequence[str]) -> str:
+    """Return a line of a list with these labels, or an association, as the end of a sentence."""
+    if name == "any row":
+        return "on average"
+    if name == "else" and len(labels) == 2:
+        return f"unless {labels[0].removeprefix('if ')}"
+    if name == "else":
+        return "in rows to which no rule applies"
+    if name.startswith("else if "):
+        return f"in rows to which no earlier rule applies, if {name.removeprefix('else if ')}"
+    return name if name.startswith("if ") else f"if {name}"
+
+
+def effect_words(effect: float, low: float, high: float) -> str:
+    """Return an effect and its interval."""
+    return f"{effect:+.2f} (95 % interval {low:+.2f} to {high:+.2f})"
+
+
+def _treated_column(told: Any, n_parts: int) -> list[Numbers]:
+    if told.effects_ is None:
+        return []
+    rows = told.effects_.n_rows[:n_parts]
+    texts = [f"{treated:,} of {both:,}" for treated, both in zip(
+        rows[:, 1].tolist(), rows.sum(axis=1).tolist(), strict=True
+    )]  # fmt: skip
+    return [Numbers("treated", texts)]
+
+
 def _effect_columns(told: Any, chosen: slice) -> list[Numbers]:
     if told.effects_ is None:
         return []
     effects, ends = told.effects_.effects[chosen], told.effects_.intervals()[chosen]
     marks = np.where(told.effects_.is_clear[chosen], "*", " ")
-    known = np.isfinite(effects).tolist()
+    reasons = told.effects_.reasons[chosen]
+    known = [not reason for reason in reasons]
     texts = [
         f"{one:+.2f}" if is_known else "" for one, is_known in zip(effects, known, strict=True)
     ]
     between = [
-        f"{low:+.2f} {high:+.2f}{mark}" if is_known else "few rows "
-        for (low, high), mark, is_known in zip(ends, marks, known, strict=True)
+        f"{reason} " if reason else f"{low:+.2f} {high:+.2f}{mark}"
+        for (low, high), mark, reason in zip(ends, marks, reasons, strict=True)
     ]
     return [Numbers("effect", texts), Numbers("95 % interval ", between)]
 
@@ -79,9 +153,15 @@ def _key(told: Any) -> list[str]:
     sign = "h: estimated effect of the treatment"
     if told.effects_ is None:
         return [sign, "no effects measured: pass held-out rows with outcomes (held_out)"]
+    n_measured = int(told.effects_.is_measured.sum())
     return [
         sign,
         "effect: measured on held-out rows",
-        "intervals: 95 % for each alone, lower and upper end",
-        f"* excludes 0 even after correction for all {len(told.effects_.effects)} intervals",
+        "treated: of the held-out rows",
+        *(["intervals: 95 % for each alone, lower and upper end"] if n_measured else []),
+        *(
+            [f"* excludes 0 even after correction for all {n_measured} intervals"]
+            if told.effects_.is_clear.any()
+            else []
+        ),
     ]

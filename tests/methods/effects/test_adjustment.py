@@ -31,7 +31,7 @@ def test_a_fold_does_not_learn_from_its_own_rows():
     X, labels = rng.normal(size=(60, 2)), np.arange(60) % 3 == 0
     changed = X.copy()
     changed[7] += 5.0
-    before, after = (_by_folds(rows, labels, 0) for rows in (X, changed))
+    before, after = (_by_folds(rows, labels, np.ones(60), 0) for rows in (X, changed))
     is_same = before == after
     assert not is_same[7]
     assert is_same.sum() == 60 / N_FOLDS - 1
