@@ -13,6 +13,7 @@ from .base.errors import (
     UnknownLevelWarning as UnknownLevelWarning,
 )
 from .costs.acquisition import AcquisitionError as AcquisitionError
+from .costs.budget_path import BudgetPath as BudgetPath
 from .costs.curve import (
     CostAccuracyCurve as CostAccuracyCurve,
     cost_accuracy_curve as cost_accuracy_curve,

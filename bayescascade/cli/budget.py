@@ -72,7 +72,7 @@ _TREES = 40
 @with_options(option_of("unknown", MODELS), *CHOICE_OPTIONS)
 @with_reading(learns=True, labels=True)
 @with_options(option_of("n_jobs", MODELS), SPLIT_SEED, option_of("time_limit", TIMED))
-@click.option("--out", metavar="FILE.json", help="Save the classifier. Needs a single budget.")
+@click.option("--out", metavar="FILE.json", help="Save the classifiers of all budgets.")
 @click.option("--plot", metavar="FILE", help="Draw error against cost: .png, .svg or .pdf.")
 @learning
 def budget(data: str, **options: Any) -> tuple[Task, Lesson]:
@@ -84,8 +84,6 @@ def budget(data: str, **options: Any) -> tuple[Task, Lesson]:
     classifiers are printed.
     """
     budgets = budgets_of(options["budgets"])
-    if options["out"] is not None and len(budgets) > 1:
-        raise click.UsageError(f"--out needs a single budget, got {options['budgets']}")
     asked = {name: options[name] for name in ("target", "method")}
     task = outputs_of(options, {"DATA": data, "--costs": options["costs"]})
     parts, costs = _read(data, options)
@@ -159,9 +157,11 @@ class FoundWithin:
     asked: dict[str, Any]  # the options that say how it was learned
     fitted: "list[tuple[float, BudgetedClassifier]]" = field(default_factory=list)
     ended: str = ""
+    is_path: bool = False  # whether there were several budgets
 
     def learn(self, model: Any, budgets: Sequence[float]) -> "FoundWithin":
         """Learn until Ctrl-C ends it; print notes on budgets that buy nothing."""
+        self.is_path = len(budgets) > 1
         try:
             with self._count(model, len(budgets)) as done:
                 for amount, found in model.fit_budgets(budgets, *self.parts.learning):
@@ -194,8 +194,11 @@ class FoundWithin:
         return cost_accuracy_curve(models, self.parts.X[-1], self.parts.y[-1], labels)
 
     def save(self, path: str) -> None:
-        """Write the classifier of the first budget."""
-        self.fitted[0][1].save(path)
+        """Write the classifier, or those of all budgets in one file."""
+        from bayescascade.costs.budget_path import BudgetPath
+
+        models = [model for _, model in self.fitted]
+        (BudgetPath(models) if self.is_path else models[0]).save(path)
 
     def figure(self) -> "Figure":
         """Return a picture of error by cost."""

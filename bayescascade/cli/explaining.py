@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bayescascade.cli.deciding import decision_options, with_decision
-from bayescascade.cli.loading import UNKNOWN_OPTION, in_role, load_model, open_for
+from bayescascade.cli.loading import BUDGET_OPTION, UNKNOWN_OPTION, in_role, load_model, open_for
 from bayescascade.cli.options import JSON_OPTION
 from bayescascade.cli.output import echo_json, echo_page
 from bayescascade.cli.reading import with_reading
@@ -57,6 +57,7 @@ class _Span(click.ParamType):  # type: ignore[type-arg] # before click 8.4
     help="Rows of the file: 7 is one row, 7- is all rows from the 7th.",
 )
 @with_decision
+@BUDGET_OPTION
 @UNKNOWN_OPTION
 @with_reading(learns=False)
 @JSON_OPTION
@@ -67,6 +68,7 @@ def explain(
     threshold: float | None,
     class_costs: str | None,
     unknown: str | None,
+    budget: float | None,
     as_json: bool,
 ) -> None:
     """Explain what the model in MODEL.json predicts for rows of DATA.
@@ -77,7 +79,7 @@ def explain(
     """
     from bayescascade.model.roles import Explaining
 
-    fitted = load_model(model, unknown)
+    fitted = load_model(model, unknown, budget)
     explaining: Explaining = in_role(Explaining, fitted, "explain", model)
     asked = decision_options(fitted, model, threshold, class_costs)
     source = open_for(fitted, data)

@@ -6,6 +6,7 @@ import click
 
 from bayescascade.base.texts import with_article
 from bayescascade.cli.declared import Words
+from bayescascade.cli.options import Real
 from bayescascade.model.parameters import FORMER_UNKNOWN
 
 if TYPE_CHECKING:
@@ -32,15 +33,42 @@ ROWS_OPTION = click.option(
 """The output file of rows, for `streaming.write_rows`."""
 
 
-def load_model(path: str, unknown: str | None = None) -> Any:  # Any: each family has its own
+BUDGET_OPTION = click.option(
+    "--budget",
+    type=Real(minimum=0.0),
+    metavar="COST",
+    help="For the classifiers of several budgets in one file: use that of the largest budget up to "
+    "COST.",
+)
+"""The classifier to use in a file of several, for `load_model`."""
+
+
+def load_model(
+    path: str, unknown: str | None = None, budget: float | None = None
+) -> Any:  # Any: each family has its own
     """Return a saved model that treats unknown levels as the option says.
 
-    Raises click.UsageError if such a model cannot treat them so, ModelFileError if it cannot be
+    Of classifiers for several budgets, it is that for `budget`. Raises click.UsageError if there is
+    no such classifier, or if the model cannot treat levels so; ModelFileError if the file cannot be
     read.
     """
+    from bayescascade.base.errors import ParameterError
     from bayescascade.model.record import load
+    from bayescascade.model.roles import ManyBudgets
 
     model = load(path)
+    if budget is not None:
+        several: ManyBudgets = in_role(ManyBudgets, model, "--budget", path)
+        try:
+            model = several.within(budget)
+        except ParameterError as error:
+            raise click.UsageError(f"--{error}") from None
+    elif isinstance(model, ManyBudgets):
+        amounts = ", ".join(f"{one:.12g}" for one in model.budgets)
+        raise click.UsageError(
+            f"{path} has classifiers for the budgets {amounts}: show, score, predict and explain "
+            "choose one with --budget"
+        )
     if unknown is not None:
         declared = model.declares.declared().get("unknown")
         choices = () if declared is None else declared.words

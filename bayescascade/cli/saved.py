@@ -9,7 +9,14 @@ from typing import Any
 import click
 
 from bayescascade.cli.deciding import decision_of, with_decision
-from bayescascade.cli.loading import ROWS_OPTION, UNKNOWN_OPTION, in_role, load_model, open_for
+from bayescascade.cli.loading import (
+    BUDGET_OPTION,
+    ROWS_OPTION,
+    UNKNOWN_OPTION,
+    in_role,
+    load_model,
+    open_for,
+)
 from bayescascade.cli.options import FULL_OPTION, JSON_OPTION, Integer, parse_given
 from bayescascade.cli.output import check_outputs, echo, save_figure, save_plot, write_texts
 from bayescascade.cli.reading import with_reading
@@ -64,6 +71,7 @@ _BLOCK_ROWS = 100_000
     metavar="NAME",
     help="Column of labels in --held-out. Default: its name when the model was learned.",
 )
+@BUDGET_OPTION
 def show(
     model: str,
     conditions: tuple[str, ...],
@@ -76,6 +84,7 @@ def show(
     html: str | None,
     held_out: str | None,
     target: str | None,
+    budget: float | None,
 ) -> None:
     """Print the model saved in MODEL.json."""
     if as_json + dot + (png is not None) + (html is not None) > 1:
@@ -104,7 +113,7 @@ def show(
         Typical,
     )
 
-    fitted = load(model)
+    fitted = load(model) if budget is None else load_model(model, budget=budget)
     if tree == "typical":
         in_role(Typical, fitted, "--tree typical", model).set_params(tree=tree)
         tree = None
@@ -170,6 +179,7 @@ def show(
     "calibration in each.",
 )
 @with_decision
+@BUDGET_OPTION
 @UNKNOWN_OPTION
 @with_reading(learns=False, labels=True)
 @JSON_OPTION
@@ -184,6 +194,7 @@ def score(
     threshold: float | None,
     class_costs: str | None,
     unknown: str | None,
+    budget: float | None,
     as_json: bool,
 ) -> None:
     """Score the rows of DATA by the model in MODEL.json.
@@ -198,7 +209,7 @@ def score(
     from bayescascade.cli.streaming import tell_blocks, write_blocks
     from bayescascade.model.roles import Classifier, Density
 
-    fitted = load_model(model, unknown)
+    fitted = load_model(model, unknown, budget)
     scored: ScoredLabels | ScoredRows
     if isinstance(fitted, Classifier):
         if top is not None:
@@ -237,6 +248,7 @@ def score(
     "--explain", is_flag=True, help="Add the rule that applies, or the acquired features."
 )
 @with_decision
+@BUDGET_OPTION
 @UNKNOWN_OPTION
 @with_reading(learns=False)
 def predict(
@@ -249,6 +261,7 @@ def predict(
     threshold: float | None,
     class_costs: str | None,
     unknown: str | None,
+    budget: float | None,
 ) -> None:
     """Predict the rows of DATA by the model in MODEL.json.
 
@@ -264,7 +277,7 @@ def predict(
     from bayescascade.cli.streaming import write_rows
     from bayescascade.model.roles import Classifier, Density, Predictor
 
-    fitted = load_model(model, unknown)
+    fitted = load_model(model, unknown, budget)
     decision = decision_of(fitted, model, threshold, class_costs)
     if isinstance(fitted, Density):
         if target is None:

@@ -36,7 +36,7 @@ _CHOSEN = ("features", "n_steps", "missing", "unknown", "time_limit")
 @with_options(*(option_of(name, MODELS) for name in _CHOSEN), *CHOICE_OPTIONS)
 @with_reading(learns=True, labels=True)
 @with_options(SPLIT_SEED)
-@click.option("--out", metavar="FILE.json", help="Save the classifier. Needs a single budget.")
+@click.option("--out", metavar="FILE.json", help="Save the classifiers of all budgets.")
 @click.option("--plot", metavar="FILE", help="Draw error against cost: .png, .svg or .pdf.")
 @learning
 def sensors(data: str, **options: Any) -> tuple[Task, Lesson]:
@@ -47,8 +47,6 @@ def sensors(data: str, **options: Any) -> tuple[Task, Lesson]:
     held-out rows are printed. Ctrl-C ends it early; finished classifiers are printed.
     """
     budgets = budgets_of(options["budgets"])
-    if options["out"] is not None and len(budgets) > 1:
-        raise click.UsageError(f"--out needs a single budget, got {options['budgets']}")
     task = outputs_of(options, {"DATA": data, "--sensors": options["sensors"]})
     from bayescascade.cli.rows import open_rows
     from bayescascade.cli.splitting import read_split

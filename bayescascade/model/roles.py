@@ -211,6 +211,16 @@ class EffectEstimator(Predictor, Protocol):
 
 
 @runtime_checkable
+class ManyBudgets(Protocol):
+    """Classifiers for several budgets."""
+
+    budgets: Sequence[float]
+
+    def within(self, budget: float) -> Any:
+        """Return the classifier for a budget; ParameterError if it is below all of them."""
+
+
+@runtime_checkable
 class OnlineLearner(Protocol):
     """A model that can continue learning."""
 
@@ -232,6 +242,7 @@ ROLE_WORDS: Mapping[type, str] = {
     Explaining: "a density or a classifier",
     Regressor: "a regressor",
     EffectEstimator: "an effect estimator",
+    ManyBudgets: "the classifiers of several budgets",
     OnlineLearner: "a model that learns on",
 }
 """Names of roles in messages."""

@@ -106,6 +106,30 @@ def test_json_has_every_digit(tmp_path):
     assert abs(point["cost"] - point["validation_cost"]) < 5 * point["cost_error"]
 
 
+def test_one_file_has_the_classifiers_of_all_budgets(tmp_path):
+    """And is used as the file of the budget alone, for which a budget of its own is chosen."""
+    path, one, rows = (str(tmp_path / name) for name in ("path.json", "one.json", "rows.csv"))
+    Path(rows).write_text("".join(Path(CLINIC).read_text().splitlines(keepends=True)[:30]))
+    told = run("budget", CLINIC, *PRUNED, "--budgets", "14,25", "--out", path)
+    assert (told.exit_code, told.stderr) == (0, "")
+    run("budget", CLINIC, *PRUNED, "--budgets", "14", "--out", one)
+    measured = ("score", rows, "--target", "outcome")
+    for name, *others in (("show",), ("predict", rows), measured, ("explain", rows)):
+        chosen = run(name, path, *others, "--budget", "20")
+        assert (chosen.exit_code, chosen.stdout) == (0, run(name, one, *others).stdout)
+    shown = [line.split() for line in run("show", path).stdout.splitlines()]
+    assert shown[0] == ["path", "of", "budgets", "2", "budgets", "budget-pruned", "forest"]
+    assert [line[0] for line in shown[2:5]] == ["budget", "14", "25"]
+    assert [each["model"] for each in json.loads(run("show", path, "--json").stdout)["models"]] == [
+        "budget_prune", "budget_prune",
+    ]  # fmt: skip
+    must_choose = "path.json has classifiers for the budgets 14, 25: show, score, predict and"
+    assert_error(run("predict", path, rows), must_choose)
+    assert_error(run("predict", path, rows, "--budget", 13), "--budget must be >= 14, the smallest")
+    needs = "--budget needs the classifiers of several budgets, got"
+    assert_error(run("show", one, "--budget", 20), needs)
+
+
 def test_without_a_seed_the_json_says_which_was_used():
     """Else no result could be had again."""
     options = ("--target", "outcome", "--budgets", 3, "--trees", 1, "--method", "prune", "--json")
@@ -187,7 +211,6 @@ def test_a_picture(tmp_path):
     [
         (("--budgets", "5,x"), "--budgets must be costs, as in 5,10,20, got '5,x'"),
         (("--budgets", "-1"), "--budgets must be a finite number >= 0, got -1"),
-        (("--budgets", "1,2", "--out", "m.json"), "--out needs a single budget, got 1,2"),
         (("--budgets", "1", "--plot", "p.txt"), "--plot must end in .png, .svg, .pdf"),
         (("--budgets", "1", "--test-share", "0.5"), "--test-share must be a finite number > 0 and"),
         (("--budgets", "1", "--drop", "age,x"), 'drop names the unknown column "x"'),

@@ -1,0 +1,130 @@
+"""Classifiers of several budgets, and their one file."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from bayescascade.base.errors import ModelFileError, ParameterError
+from bayescascade.base.files import write_json
+from bayescascade.base.validation import check_real
+from bayescascade.costs.limits import is_within
+from bayescascade.model.record import FORMAT, VERSION, contradictions_refused, model_class
+from bayescascade.report.numbers import cost_texts
+from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, PrintedTable, count_of
+from bayescascade.report.printed import Readable
+
+
+class BudgetPath(Readable):
+    """Fitted classifiers for several budgets, one each, which are saved in one file.
+
+    It is a sequence of the classifiers, in ascending order of their budgets. `bayescascade.load`
+    reads a saved one.
+
+    Parameters
+    ----------
+    models : iterable of classifiers
+        Each is fitted within another budget, its parameter `budget`: for example the result of a
+        method `path`, or those of `fit_budgets`.
+
+    Attributes
+    ----------
+    models : tuple of classifiers
+    budgets : list of float
+        Their budgets, ascending.
+
+    Raises
+    ------
+    ParameterError
+        If there are no models, if one has no budget, or if two have the same budget.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayescascade import BudgetPath, SelectedForestClassifier
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> model = SelectedForestClassifier(n_trees=5, random_state=0)
+    >>> path = BudgetPath(one for _, one in model.fit_budgets([1, 2], X, X[:, 0] > X[:, 1]))
+    >>> path.budgets, path.within(1.5).budget
+    ([1, 2], 1)
+    """
+
+    model_name: ClassVar[str] = "BudgetPath"
+    title: ClassVar[str] = "path of budgets"
+
+    def __init__(self, models: Iterable[Any]) -> None:
+        given = list(models)
+        if not given:
+            raise ParameterError("models must be at least one classifier, got none")
+        for one in given:
+            if getattr(one, "budget", None) is None or not hasattr(one, "validation_cost_"):
+                raise ParameterError(f"models must be fitted within a budget, got {one!r}")
+        given.sort(key=lambda one: float(one.budget))
+        self.models = tuple(given)
+        if len(set(self.budgets)) < len(given):
+            raise ParameterError(f"models must have different budgets, got {self.budgets}")
+
+    @property
+    def budgets(self) -> list[float]:
+        """The budgets, ascending."""
+        return [one.budget for one in self.models]
+
+    def __len__(self) -> int:
+        return len(self.models)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.models)
+
+    def __getitem__(self, place: int) -> Any:
+        return self.models[place]
+
+    def __repr__(self) -> str:
+        return f"BudgetPath(budgets={self.budgets})"
+
+    def within(self, budget: float) -> Any:
+        """Return the classifier of the largest budget that is at most `budget`.
+
+        Raises ParameterError if the budget is below the smallest.
+        """
+        amount = check_real("budget", budget, minimum=0.0)
+        possible = [one for one in self.models if is_within(one.budget, amount)]
+        if not possible:
+            least = self.budgets[0]
+            raise ParameterError(f"budget must be >= {least:.12g}, the smallest, got {amount:g}")
+        return possible[-1]
+
+    # -- what a user sees, and files ---------------------------------------------------------------
+
+    def page(self) -> Page:
+        """Return a line for each budget, with the mean cost of a validation row."""
+        first, *others = dict.fromkeys(one.title for one in self.models)
+        heading = [self.title, count_of(len(self), "budget"), *([] if others else [first])]
+        names = [f"{budget:.12g}" for budget in self.budgets]
+        columns = [Numbers("mean cost", cost_texts([one.validation_cost_ for one in self.models]))]
+        told = "a budget chooses its classifier: --budget in commands, within in Python"
+        table = PrintedTable(names, columns, "budget")
+        return (Heading(heading), BLANK, table, BLANK, Pieces([told], "dim"))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data at full precision, like the file of `save`."""
+        return self.to_record()
+
+    def to_record(self) -> dict[str, Any]:
+        """Return plain JSON types, at full precision."""
+        records = [one.to_record() for one in self.models]
+        return {"format": FORMAT, "version": VERSION, "model": self.model_name, "models": records}
+
+    def save(self, path: str | Path) -> None:
+        """Write all classifiers as one JSON file; `bayescascade.load` reads it back."""
+        write_json(path, self.to_record())
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        """Rebuild a path from the record of a saved file; ModelFileError if it is malformed."""
+        with contradictions_refused():
+            models = []
+            for one in record["models"]:
+                found = model_class(one["model"])
+                if found is None or not hasattr(found, "fit_budgets"):
+                    raise ModelFileError("a saved path must have classifiers within budgets")
+                models.append(found.from_record(one))
+            return cls(models)

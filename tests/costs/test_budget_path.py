@@ -1,0 +1,62 @@
+"""Classifiers of several budgets in one file: which is chosen, and what is no such file."""
+
+import json
+
+import numpy as np
+import pytest
+
+from bayescascade import (
+    BudgetPath,
+    GatedSensorsClassifier,
+    ModelFileError,
+    ParameterError,
+    SelectedForestClassifier,
+    cost_accuracy_curve,
+    load,
+)
+
+
+def rows():
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    return X, X[:, 0] > 0.5 * X[:, 1]
+
+
+@pytest.fixture(scope="module")
+def path():
+    """Return a path of two families."""
+    gated = GatedSensorsClassifier(budget=3.0, n_steps=20, random_state=0).fit(*rows())
+    forest = SelectedForestClassifier(n_trees=5, random_state=0)
+    return BudgetPath([gated, *(one for _, one in forest.fit_budgets([2, 1], *rows()))])
+
+
+def test_the_largest_budget_within_is_chosen(path):
+    assert path.budgets == [1, 2, 3]
+    assert [path.within(amount).budget for amount in (1, 1.5, 2, 99)] == [1, 1, 2, 3]
+    with pytest.raises(ParameterError, match=r"budget must be >= 1, the smallest, got 0\.9"):
+        path.within(0.9)
+    assert len(cost_accuracy_curve(path, *rows()).points) == len(path) == 3
+
+
+def test_a_file_has_all_of_them(path, tmp_path):
+    path.save(tmp_path / "path.json")
+    again = load(tmp_path / "path.json")
+    assert again.to_record() == path.to_record()
+    assert str(again) == str(path)
+    for one, other in zip(again, path, strict=True):
+        np.testing.assert_array_equal(one.predict_proba(rows()[0]), other.predict_proba(rows()[0]))
+
+
+def test_what_is_no_path_is_refused(path, tmp_path):
+    for models, message in (
+        ([], "at least one classifier, got none"),
+        ([path[0], path[0]], "different budgets"),
+        ([SelectedForestClassifier(n_trees=2).fit(*rows())], "must be fitted within a budget"),
+        ([SelectedForestClassifier(budget=2)], "must be fitted within a budget"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            BudgetPath(models)
+    record = path.to_record()
+    for models in ([], 3, [record], [{**record["models"][0], "model": "EffectModel"}], [{}]):
+        (tmp_path / "bad.json").write_text(json.dumps({**record, "models": models}))
+        with pytest.raises(ModelFileError, match=r"bad\.json"):
+            load(tmp_path / "bad.json")
