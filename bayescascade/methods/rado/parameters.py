@@ -29,7 +29,7 @@ class LearnerParameters(TimeParameters):
     learner = Choice(
         "auto",
         "Boosting (boost), the posterior maximum (map), or least squares by mean and covariance "
-        "(moments); auto: moments if sums have more than 50 rows, otherwise boost",
+        "(moments); auto: moments if there are two rados for each column, otherwise map",
         words=LEARNERS,
     )
     n_rounds = Integer(1000, "Rounds of boosting", minimum=1)
