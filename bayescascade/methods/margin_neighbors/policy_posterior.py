@@ -13,6 +13,7 @@ from bayescascade.base.arrays import Floats
 from bayescascade.base.validation import check_real
 from bayescascade.methods.margin_neighbors.boxes import LEAF, BoxTable, Policy, Solved
 from bayescascade.model.draws import TraceLegend
+from bayescascade.model.guard import UNIT, certified
 from bayescascade.model.search import Search, seed_sequence
 from bayescascade.model.solution import Certificate, Solution
 from samplers.types import Proposal
@@ -180,12 +181,20 @@ class PolicyPosterior:
 
     @property
     def certificate(self) -> Certificate:
-        """The proof that no policy is better, up to rounding."""
-        sizes = self.boxes.sizes
-        terms = sizes.size * (int(sizes.max()) + self.boxes.items.n_items + 2)
-        rounding = 4.0 * terms * 2.0**-53 * float(self.solved.best[0])
+        """The proof that no policy is better, up to rounding.
+
+        `boxes` bounds the relative rounding error of the recursion. The second evaluation adds up
+        the nodes of the best policy, and the items of each, all >= 0, and has fewer than 8 other
+        operations. Twice these numbers include terms of higher order.
+        """
+        sizes, best = self.boxes.sizes, self.best
+        n_items, least = self.boxes.items.n_items, float(self.solved.best[0])
+        n_terms = sizes.size * (int(sizes.max()) + n_items + 2)
+        unit = 2.0 * UNIT * least / self.temperature
+        rounding = unit * (n_terms + len(best.nodes) + n_items + 8)
+        certified(self.log_density, best, -least / self.temperature, rounding)
         extent = f"{self.solved.n_filled:,} boxes"
-        return Certificate(rounding / self.temperature, extent, None, "", True)
+        return Certificate(2.0 * n_terms * unit, extent, None, "", True)
 
     def solve(self, search: Search) -> Solution[Policy]:
         """Return the best policy with its proof, and independent draws."""

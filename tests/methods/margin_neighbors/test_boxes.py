@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 import bayescascade
 from bayescascade import FeatureCosts, MarginNeighborsClassifier, explore
-from bayescascade.base.errors import ModelFileError, ParameterError, TooLargeError
+from bayescascade.base.errors import InternalError, ModelFileError, ParameterError, TooLargeError
 from bayescascade.methods.margin_neighbors.boxes import BoxTable, Policy
 from bayescascade.methods.margin_neighbors.policy_posterior import PolicyPosterior
 from tests.methods.margin_neighbors.problems import problem
@@ -77,6 +77,15 @@ def test_the_thesiss_example():
     assert posterior.greedy.nodes[:3] == (1, -1, 0)
     assert posterior.describe(posterior.greedy)["cost"] == 17 / 8
     assert math.isinf(posterior.log_density(Policy((0, 0, -1, -1, -1))))
+
+
+def test_a_policy_that_does_not_keep_its_claim_is_not_certified():
+    """Whatever is wrong with the recursion, no print may call its policy the best."""
+    posterior, _ = problem(0, tradeoff=0.1)
+    assert 0 < posterior.certificate.gap < 1e-9
+    posterior.solved.best[0] *= 1 - 1e-9
+    with pytest.raises(InternalError, match=r"a search found .* but its result is worth"):
+        explore(posterior, "exact", solve=lambda _, search: posterior.solve(search))
 
 
 @pytest.mark.parametrize(
