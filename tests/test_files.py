@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 
 from bayescascade.base.errors import BayesCascadeError, ModelFileError
-from bayescascade.base.files import FileError, json_ready, read_json, replaced_file, write_json
+from bayescascade.base.files import (
+    FileError,
+    is_written_through,
+    json_ready,
+    read_json,
+    replaced_file,
+    write_json,
+)
 
 
 def read(path):
@@ -77,6 +84,31 @@ def test_unwritable_places_are_named(tmp_path):
     assert os.listdir(tmp_path) == ["folder"]
     assert issubclass(FileError, BayesCascadeError)
     assert issubclass(FileError, OSError)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no pipes")
+def test_devices_and_pipes_are_written_and_not_replaced(tmp_path):
+    """As root, ``--out /dev/null`` made it a regular file, which breaks all other programs."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_json(pipe, {"a": 1})
+    assert os.read(reader, 100) == b'{"a": 1}\n'
+    os.close(reader)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert os.listdir(tmp_path) == ["pipe"]
+    assert all(is_written_through(f"/dev/{name}") for name in ("null", "full", "stdout", "fd/1"))
+    assert not any(map(is_written_through, (tmp_path, tmp_path / "new", __file__)))
+
+
+def test_links_lead_to_what_is_written(tmp_path):
+    """A link to a shared folder was replaced by a file of its own."""
+    link, other = tmp_path / "link", tmp_path / "other"
+    link.symlink_to(other)
+    for content in ("1", "2"):
+        write_json(link, int(content))
+        assert other.read_text() == f"{content}\n"
+    assert link.is_symlink()
 
 
 def test_permissions_are_those_of_any_file(tmp_path):

@@ -3,6 +3,8 @@
 import json
 import math
 import os
+import shutil
+import stat
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,30 +21,69 @@ class FileError(BayesCascadeError, OSError):
 
 @contextmanager
 def replaced_file(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path that replaces `path` if the block succeeds; FileError if it cannot."""
-    target = Path(path)
+    """Yield a temporary path that replaces `path` if the block succeeds; FileError if it cannot.
+
+    A link is kept, and leads to the new content. A device or a pipe is not replaced, but written.
+    """
+    target, is_stream = Path(os.path.realpath(path)), is_written_through(path)
     try:
-        descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        folder = tempfile.gettempdir() if is_stream else target.parent
+        descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=folder)
         os.close(descriptor)
     except OSError as error:
-        raise FileError(f"cannot write {target}: {error.strerror or error}") from error
+        raise FileError(f"cannot write {path}: {error.strerror or error}") from error
     temporary = Path(name)
     try:
         if target.is_dir():
-            raise FileError(f"cannot write {target}: it is a directory")
+            raise FileError(f"cannot write {path}: it is a directory")
         yield temporary
-        with temporary.open("rb+") as written:
-            os.fsync(written.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(target.stat().st_mode if target.exists() else 0o666 & ~mask)
-        temporary.replace(target)
+        if is_stream:
+            with temporary.open("rb") as written, open(path, "ab") as stream:
+                shutil.copyfileobj(written, stream)
+        else:
+            _put(temporary, target)
     except FileError:
         raise
     except OSError as error:
-        raise FileError(f"cannot write {target}: {error.strerror or error}") from error
+        raise FileError(f"cannot write {path}: {error.strerror or error}") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def is_written_through(path: str | Path) -> bool:
+    """Return whether a path is a device, a pipe or an open file, which cannot be replaced.
+
+    A regular file instead of /dev/null would break other programs.
+    """
+    place = os.path.abspath(path)
+    if place.startswith(("/dev/", "/proc/")) and not place.startswith("/dev/shm/"):
+        return True  # also /dev/stdout and /dev/fd/3, which may lead to regular files
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+@contextmanager
+def named_errors(name: str) -> Iterator[None]:
+    """Name the file in an OSError that names none, as of writing to an open one."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.strerror:
+            error.filename = name
+        raise
+
+
+def _put(temporary: Path, target: Path) -> None:
+    """Replace a file by a temporary one, once its content is on the disk."""
+    with temporary.open("rb+") as written:
+        os.fsync(written.fileno())
+    mask = os.umask(0)
+    os.umask(mask)
+    temporary.chmod(target.stat().st_mode if target.exists() else 0o666 & ~mask)
+    temporary.replace(target)
 
 
 def json_ready(value: Any) -> Any:  # Any: nested plain data of any shape

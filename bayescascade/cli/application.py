@@ -14,6 +14,7 @@ import click
 
 from bayescascade import __version__
 from bayescascade.base.errors import UnknownLevelWarning
+from bayescascade.base.files import named_errors
 from bayescascade.base.typed_words import words_of_commands
 from bayescascade.cli.budget import budget
 from bayescascade.cli.causal import causal
@@ -29,7 +30,7 @@ from bayescascade.cli.fit import fit
 from bayescascade.cli.impute import impute
 from bayescascade.cli.listed import command_of
 from bayescascade.cli.online import online
-from bayescascade.cli.output import INTERRUPTED
+from bayescascade.cli.output import INTERRUPTED, say
 from bayescascade.cli.rados import rados
 from bayescascade.cli.saved import diagnose, predict, sample, score, show
 from bayescascade.cli.sensors import sensors
@@ -57,7 +58,7 @@ class Application(click.Group):
         """Run a command and exit; `extra` goes to click."""
         args = sys.argv[1:] if args is None else args
         extra["standalone_mode"] = False
-        sys.stdout, sys.stderr = _usable(sys.stdout), _usable(sys.stderr)
+        sys.stdout, sys.stderr = _named(_usable(sys.stdout)), _usable(sys.stderr)
         with warnings.catch_warnings(), words_of_commands():
             warnings.showwarning = _shown_once()
             warnings.simplefilter("always", UnknownLevelWarning)
@@ -78,7 +79,7 @@ class Application(click.Group):
                 if isinstance(error, BayesCascadeError | SamplerError | OSError):
                     code = _fail(_of_option(_message(error), _command_of(self, args)))
                 elif _is_of_interrupt(error):
-                    click.echo("interrupted", err=True)
+                    say("interrupted")
                     code = INTERRUPTED
                 else:
                     raise  # a bug of the program, not an error of the user
@@ -96,7 +97,7 @@ class Application(click.Group):
             super().invoke(ctx)
             sys.stdout.flush()
         except KeyboardInterrupt:
-            click.echo("interrupted", err=True)
+            say("interrupted")
             ctx.exit(INTERRUPTED)
         except BrokenPipeError:
             ctx.exit(BROKEN_PIPE)
@@ -116,7 +117,8 @@ def application(context: click.Context) -> None:
     show, score, predict, explain, impute and sample use a saved model. diagnose checks the chains
     of a saved trace. compare and evidence compare densities.
 
-    A table is a CSV, Parquet, Arrow or Excel file, a folder, a pattern ("parts/*.csv") or a URL.
+    A table is a CSV, Parquet, Arrow or Excel file, a folder, a pattern ("parts/*.csv"), a URL, or
+    standard input ("-").
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
@@ -172,7 +174,7 @@ def _shown_once() -> Callable[..., None]:
     def show(text: Warning | str, category: type[Warning], *_: object) -> None:
         if category.__name__ != "ConvergenceWarning" and str(text) not in shown:
             shown.add(str(text))
-            click.echo(f"warning: {text}", err=True)
+            say(f"warning: {' '.join(str(text).split())}")
 
     return show
 
@@ -225,7 +227,7 @@ def _message(error: Exception) -> str:
 
 
 def _fail(message: str) -> int:
-    click.echo(f"error: {' '.join(message.split())}", err=True)
+    say(f"error: {' '.join(message.split())}")
     return USAGE_ERROR
 
 
@@ -235,6 +237,14 @@ def _usable(stream: TextIO | None) -> TextIO:
         return open(os.devnull, "w", encoding="utf-8")
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="replace")
+    return stream
+
+
+def _named(stream: TextIO) -> TextIO:
+    """Let errors of writing to stdout say so; libraries also write to it."""
+    name: Any = "standard output"
+    stream.write = named_errors(name)(stream.write)  # type: ignore[method-assign]
+    stream.flush = named_errors(name)(stream.flush)  # type: ignore[method-assign]
     return stream
 
 

@@ -21,6 +21,7 @@ from bayescascade.cli.output import (
     interrupted,
     note,
     save_figure,
+    say,
 )
 from bayescascade.cli.progress_lines import search_progress, stage_progress
 
@@ -237,4 +238,4 @@ def _print(task: Task, shown: "Shown", summary: "FitSummary | None") -> None:
     has_said = not (task.as_json or task.quiet) and (sys.stdout.isatty() or _is_one_stream())
     if not has_said and summary is not None:
         for text in summary.warnings:
-            click.echo(f"warning: {text}", err=True)
+            say(f"warning: {text}")

@@ -25,9 +25,15 @@ UNKNOWN_OPTION = click.option(
 """How unknown levels are treated, if not as in the fit."""
 
 
+def without_dash(_context: click.Context, _option: click.Parameter, path: str | None) -> str | None:
+    """Return the path of a file for rows; None, for standard output, if it is "-"."""
+    return None if path == "-" else path
+
+
 ROWS_OPTION = click.option(
     "--out",
     metavar="FILE",
+    callback=without_dash,
     help="Write the rows to this file: Parquet if the name ends in .parquet or .pq, otherwise CSV.",
 )
 """The output file of rows, for `streaming.write_rows`."""

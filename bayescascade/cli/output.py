@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
@@ -37,6 +37,32 @@ def _layout_options(stream: TextIO) -> dict[str, Any]:
     columns = shutil.get_terminal_size((_WIDTH, 24)).columns
     has_color = "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
     return {"width": max(LEAST_WIDTH, min(columns, _WIDEST)), "color": has_color}
+
+
+def say(text: str) -> None:
+    """Print lines on stderr, where all messages of all commands pass.
+
+    Names and levels come from files: a terminal would obey their control characters, so these are
+    escaped. A message that cannot be written does not end the program.
+    """
+    with suppress(OSError):
+        click.echo(_printable_lines(text), err=True)
+
+
+def put(text: str) -> None:
+    """Print rows or source code on stdout: as they are in a file, and printable on a terminal."""
+    click.echo(_printable_lines(text) if is_terminal(sys.stdout) else text, nl=False)
+
+
+def is_terminal(stream: TextIO) -> bool:
+    """Return whether a person sees a stream at once."""
+    return stream.isatty()
+
+
+def _printable_lines(text: str) -> str:
+    from bayescascade.base.texts import printable
+
+    return "\n".join(map(printable, text.split("\n")))
 
 
 def echo_json(record: Any) -> None:
@@ -72,13 +98,13 @@ def note(text: str) -> None:
         return
     told.add(text)
     first, *others = wrap(f"note: {text}", _layout_options(sys.stderr)["width"], hanging=2)
-    click.echo("\n  ".join([first, *others]), err=True)
+    say("\n  ".join([first, *others]))
 
 
 def interrupted(told: str) -> NoReturn:
     """Say what was saved after Ctrl-C, and end the command."""
     said = told if told.startswith("interrupted") else f"interrupted: {told}"
-    click.echo(said, err=True)
+    say(said)
     click.get_current_context().exit(INTERRUPTED)
 
 
@@ -103,7 +129,7 @@ def write_texts(path: str | None, texts: Iterable[str]) -> None:
     """Write texts to stdout, or into a file that appears when it is complete."""
     if path is None:
         for text in texts:
-            click.echo(text, nl=False)
+            put(text)
         return
     from bayescascade.base.files import replaced_file
 
@@ -178,10 +204,20 @@ def check_outputs(outputs: Mapping[str, str | None], inputs: Mapping[str, str | 
 
     Both mappings hold paths by option or argument, None where it was not given.
     """
+    from bayescascade.base.files import is_written_through
+
     real = os.path.realpath
     taken = {real(path): name for name, path in inputs.items() if path is not None}
     for option, path in outputs.items():
         if path is None:
+            continue
+        if path == "-":
+            raise click.UsageError(
+                f"{option} must be a file, got -: only rows are written to standard output"
+            )
+        if is_written_through(path):
+            if not os.access(path, os.W_OK):
+                raise click.ClickException(f"{option} cannot write {path}")
             continue
         if real(path) in taken:
             raise click.UsageError(
@@ -190,10 +226,10 @@ def check_outputs(outputs: Mapping[str, str | None], inputs: Mapping[str, str | 
         taken[real(path)] = option
         if Path(path).is_dir():
             raise click.UsageError(f"{option} must be a file, got the directory {path}")
+        folder = Path(real(path)).parent
         try:
-            with tempfile.TemporaryFile(dir=Path(path).parent):
+            with tempfile.TemporaryFile(dir=folder):
                 pass
         except OSError as error:
-            folder = Path(path).parent
             why = error.strerror if folder.exists() else f"the folder {folder} does not exist"
             raise click.ClickException(f"{option} cannot write {path}: {why}") from None

@@ -20,6 +20,8 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from bayescascade.base.texts import printable
+
 if TYPE_CHECKING:
     import samplers
 
@@ -77,7 +79,7 @@ def _bar(
         transient=True,
     )
     with bar:
-        task = bar.add_task(description, total=total)
+        task = bar.add_task(printable(description), total=total)
         yield lambda done: bar.update(task, completed=done)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-import click
+from bayescascade.cli.output import say
 
 if TYPE_CHECKING:
     import samplers
@@ -29,7 +29,7 @@ def search_progress(size: str, sizes: str) -> Iterator[Callable[["samplers.Progr
         with progress_bar(size, sizes) as show:
             yield show
         return
-    lines, is_over = ProgressLines(lambda text: click.echo(text, err=True)), threading.Event()
+    lines, is_over = ProgressLines(say), threading.Event()
 
     def tick() -> None:  # in a thread, because a search may send no report for minutes
         while not is_over.wait(1.0):

@@ -16,9 +16,10 @@ from bayescascade.cli.loading import (
     in_role,
     load_model,
     open_for,
+    without_dash,
 )
 from bayescascade.cli.options import FULL_OPTION, JSON_OPTION, Integer, parse_given
-from bayescascade.cli.output import check_outputs, echo, save_figure, save_plot, write_texts
+from bayescascade.cli.output import check_outputs, echo, put, save_figure, save_plot, write_texts
 from bayescascade.cli.reading import with_reading
 
 _DEFAULT_TOP = 10
@@ -145,7 +146,7 @@ def show(
         save_plot(partial(drawn.plot, **which), png)
     elif dot:
         graphed: Graphed = in_role(Graphed, shown, "--dot", model)
-        click.echo(graphed.to_dot(**which), nl=False)
+        put(graphed.to_dot(**which))
     else:
         echo(shown, as_json, full=full)
 
@@ -303,7 +304,12 @@ def predict(
     "-n", "--rows", "n_rows", type=Integer(1), required=True, help="Number of rows to draw."
 )
 @click.option("--seed", type=Integer(0), help="Same seed, same rows.")
-@click.option("--out", metavar="FILE.csv", help="Write the rows to this file, not to stdout.")
+@click.option(
+    "--out",
+    metavar="FILE.csv",
+    callback=without_dash,
+    help="Write the rows to this file, not to standard output.",
+)
 def sample(model: str, n_rows: int, seed: int | None, out: str | None) -> None:
     """Draw rows from the density saved in MODEL.json, as CSV with a header."""
     check_outputs({"--out": out}, {"MODEL.json": model})

@@ -61,7 +61,7 @@ class Pieces:
             yield from (ink(self.style, line) for line in self._flowed(kept, width))
 
     def _flowed(self, pieces: Sequence[str], width: int) -> list[str]:
-        return flow(pieces, width, self.indent, first=self.first, gap=self.gap)
+        return flow(pieces, width, self.indent, first=printable(self.first), gap=self.gap)
 
 
 BLANK = Pieces(())
@@ -91,6 +91,12 @@ class Numbers:
     least_width: int = 0  # in terminal columns
     bars: Sequence[float] = ()  # in [-1, 1], lengths of bars behind the texts in HTML; or empty
     is_centered: bool = False  # bars start in the middle; otherwise all are >= 0
+
+    def __post_init__(self) -> None:
+        """Make levels in cells, and names in headers, printable."""
+        header = "\n".join(map(printable, self.header.split("\n")))
+        object.__setattr__(self, "header", header)
+        object.__setattr__(self, "texts", list(map(printable, self.texts)))
 
     @property
     def width(self) -> int:
@@ -133,7 +139,7 @@ class PrintedTable:
     def lines(self, width: int, ink: Ink) -> Iterator[str]:
         """Yield the lines, wider than `width` columns only if the numbers alone are."""
         labels = [printable(label) for label in self.labels]
-        room, wanted = self.room(width), longest([self.header, *labels])
+        room, wanted = self.room(width), longest([printable(self.header), *labels])
         rows = (_Row(i, label, "", " " * self.hanging) for i, label in enumerate(labels))
         label_width = max(self.least_label, min(room, wanted))
         is_above = self.stacks and room < min(_LEAST_BESIDE, wanted)
@@ -301,7 +307,7 @@ def _table_lines(
     height = max(map(len, headers))
     for line in range(-height, 0):  # shorter headers are on the last lines
         told = "".join(aligned(lines[line] if len(lines) >= -line else "" for lines in headers))
-        label = table.header if line == -1 else ""
+        label = printable(table.header) if line == -1 else ""
         yield ink("dim", (ljust(label, label_width) + told).rstrip())
     for row in rows:
         if row.heading:

@@ -114,7 +114,10 @@ def test_a_full_disk_behind_stdout():
             [*COMMAND, "--help"], stdout=full, stderr=subprocess.PIPE, text=True,
             env=environment(), check=False,
         )  # fmt: skip
-    assert (found.returncode, found.stderr) == (2, "error: No space left on device\n")
+    assert (found.returncode, found.stderr) == (
+        2,
+        "error: standard output: No space left on device\n",
+    )
 
 
 def test_a_closed_stdout_is_no_error():
