@@ -249,10 +249,7 @@ class FoundWithin:
     def _choices(self) -> dict[str, list[str]]:
         """Return the method of each budget that buys, and its error on the rows that chose."""
         models = [model for _, model in self.fitted]
-        errors = [
-            f"{100 * one.validation_error_:.2f} % ± {100 * one.validation_error_error_:.2f}"
-            for one in models
-        ]
+        errors = [f"{100 * one.validation_error_:.2f} %" for one in models]
         chosen = ["none" if one.nothing_read_text else one.method_ for one in models]
         return {"validation error": errors, "method": chosen}
 

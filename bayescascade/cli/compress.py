@@ -1,6 +1,5 @@
 """``bayescascade compress``: a few prototypes instead of many rows, measured on held-out rows."""
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -99,16 +98,15 @@ class _Compressed:
         }
 
     def page(self) -> "Page":
-        from bayescascade.report.numbers import share_text
+        from bayescascade.model.standard_errors import share_error
+        from bayescascade.report.numbers import share_with_error
         from bayescascade.report.page import BLANK, Numbers, Pieces, PrintedTable
 
         parts, errors = self._parts, self._errors.values()
         learned, tested = (f"{n:,}" for n in parts.n_rows)
         split = f"rows split by seed {parts.seed}: {learned} to learn from, {tested} to test"
-        texts = [
-            f"{share_text(error)} ± {100 * math.sqrt(error * (1 - error) / parts.n_rows[1]):.1f}"
-            for _, error in errors
-        ]
+        n_tested = parts.n_rows[1]
+        texts = [share_with_error(error, share_error(error, n_tested)) for _, error in errors]
         table = PrintedTable(
             ["all rows", "prototypes"],
             [Numbers("kept", [f"{n:,}" for n, _ in errors]), Numbers("error", texts)],

@@ -23,8 +23,15 @@ from bayescascade.model.decisions import Decision
 from bayescascade.model.label_details import GroupScores
 from bayescascade.model.rarest import RarestRows, rare_row_page
 from bayescascade.model.roles import Classifier, Density, Predicted, Predictor
-from bayescascade.model.scores import LabelScores, WeightedMean, confusion_page, positive_of
-from bayescascade.report.numbers import cost_texts, count_texts, diagnostic_text, nats_text
+from bayescascade.model.scores import LabelScores, confusion_page, positive_of
+from bayescascade.model.standard_errors import WeightedMean
+from bayescascade.report.numbers import (
+    cost_texts,
+    count_texts,
+    diagnostic_text,
+    nats_text,
+    with_error,
+)
 from bayescascade.report.page import BLANK, Page, Pieces, count_of
 
 
@@ -162,7 +169,7 @@ class ScoredLabels:
         pieces = [
             *_rows_pieces(self._source, scores.n_rows, scores.weight),
             *_unknown_pieces(self._unknown),
-            _with_error(accuracy, scores.accuracy_error, 3),
+            with_error(accuracy, scores.accuracy_error, 3),
             f"log loss {diagnostic_text(scores.log_loss, 4)} nats"
             if math.isfinite(scores.log_loss)
             else "log loss infinite: a label had probability 0",
@@ -173,7 +180,7 @@ class ScoredLabels:
         if cost.weight:
             (text,) = cost_texts([cost.mean])
             places = max(2, len(text.partition(".")[2]))
-            pieces.append(f"{_with_error(f'cost {text}', cost.standard_error, places)} a row")
+            pieces.append(f"{with_error(f'cost {text}', cost.standard_error, places)} a row")
         page = (Pieces(pieces), BLANK, *confusion_page(scores.confusion, self._target, self._names))
         return page if self._groups is None else (*page, BLANK, *self._groups.page())
 
@@ -286,8 +293,3 @@ def _rows_pieces(source: Source, n_rows: int, weight: float) -> list[str]:
 def _unknown_pieces(unknown: UnknownCells) -> list[str]:
     n_rows = unknown.n_rows
     return [f"{count_of(n_rows, 'row')} with unknown levels"] if n_rows else []
-
-
-def _with_error(text: str, error: float, decimals: int) -> str:
-    """Return a mean with its standard error; without it for one row, or for equal rows."""
-    return f"{text} ± {error:.{decimals}f}" if error > 0 else text

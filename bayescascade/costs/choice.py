@@ -24,6 +24,8 @@ from bayescascade.base.validation import check_integer, check_real
 from bayescascade.data.labels import TrainingRows
 from bayescascade.data.levels import Level, level_text
 from bayescascade.data.splitting import split_by_class
+from bayescascade.model.standard_errors import gain_error
+from bayescascade.report.numbers import with_error
 
 N_FOLDS = 5
 FEW_ROWS = 1000
@@ -59,9 +61,8 @@ class Choice:
         """Return the same, given the most common class."""
         gains = nothing.astype(np.float64) - wrong
         n_rows = gains.size
-        error = float(gains.std(ddof=1) / math.sqrt(n_rows)) if n_rows > 1 else math.inf
         errors = float(wrong.mean()), float(nothing.mean())
-        return cls(rows, n_rows, *errors, error, level_text(commonest))
+        return cls(rows, n_rows, *errors, gain_error(gains), level_text(commonest))
 
     @property
     def is_better(self) -> bool:
@@ -71,10 +72,12 @@ class Choice:
     @property
     def text(self) -> str:
         """Both error rates, their difference, and the rows, in words."""
-        error, nothing, margin = (
-            f"{100 * one:.1f}" for one in (self.error, self.error_of_nothing, self.standard_error)
+        error, nothing, gain = (
+            f"{100 * one:.1f}"
+            for one in (self.error, self.error_of_nothing, self.error_of_nothing - self.error)
         )
-        gain = f"{100 * (self.error_of_nothing - self.error):.1f} ± {margin} points"
+        is_finite = math.isfinite(self.standard_error)
+        gain = with_error(gain, 100 * self.standard_error if is_finite else math.nan, 1, " points")
         return (
             f"error {error} %, always {self.commonest} {nothing} %, difference {gain}, on "
             f"{self.n_rows:,} {self.rows}"

@@ -15,12 +15,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from bayescascade.base.arrays import Floats
+from bayescascade.base.arrays import Flags
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.data.labels import check_labels
 from bayescascade.data.levels import level_text
+from bayescascade.model.standard_errors import WeightedMean, share_error
 from bayescascade.report.axes import axes_or_new
-from bayescascade.report.numbers import cost_texts
+from bayescascade.report.numbers import cost_texts, share_with_error, with_error
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, PrintedTable
 from bayescascade.report.printed import Printed
 
@@ -39,7 +40,7 @@ class CurvePoint:
     """A classifier on test rows."""
 
     label: str  # its family; points of one label are drawn as one line
-    # cost, cost_error: mean cost of a row and its standard error
+    # cost, cost_error: mean cost of a row and its standard error; this is NaN below 100 rows
     cost: float
     cost_error: float
     # error, error_error: share of wrongly classified rows, in [0, 1], and its standard error
@@ -162,10 +163,11 @@ class CostAccuracyCurve(Printed):
         """
         points = self._all
         labels = [NOTHING] * (len(points) - len(self.points)) + list(labels)
-        costs = _with_errors(cost_texts([p.cost for p in points]), [p.cost_error for p in points])
-        errors = _with_errors(
-            [f"{100 * p.error:.2f} %" for p in points], [100 * p.error_error for p in points]
-        )
+        texts = cost_texts([p.cost for p in points])
+        places = [max(2, len(text.partition(".")[2])) for text in texts]
+        pairs = zip(texts, [p.cost_error for p in points], places, strict=True)
+        costs = [with_error(*pair) for pair in pairs]
+        errors = [share_with_error(p.error, p.error_error, 2) for p in points]
         columns = {"cost": costs, "error": errors}
         n_more = len(points) - len(self.points)
         if more is not None:
@@ -237,8 +239,7 @@ def cost_accuracy_curve(
     if commonest is None:
         found, counts = np.unique(truth, return_counts=True)
         commonest = found.tolist()[counts.argmax()]
-    wrong = (truth != commonest).astype(np.float64)
-    free = CurvePoint(NOTHING, *_mean(np.zeros(len(truth))), *_mean(wrong), 0.0, None, None)
+    free = CurvePoint(NOTHING, 0.0, 0.0, *_share(truth != commonest), 0.0, None, None)
     return CostAccuracyCurve(tuple(ordered), len(truth), free, commonest)
 
 
@@ -278,14 +279,6 @@ def _classifiers(entry: Any) -> Iterator[Any]:
         )
 
 
-def _with_errors(texts: Sequence[str], errors: Sequence[float]) -> list[str]:
-    decimals = [len(text.removesuffix(" %").partition(".")[2]) for text in texts]
-    return [
-        text if math.isnan(error) else f"{text} ± {error:.{max(2, places)}f}"
-        for text, error, places in zip(texts, errors, decimals, strict=True)
-    ]
-
-
 def _measured(label: str, model: Any, X_test: Any, truth: NDArray[Any]) -> CurvePoint:
     predicted = np.asarray(model.predict(X_test))
     if len(predicted) != len(truth):
@@ -302,12 +295,13 @@ def _measured(label: str, model: Any, X_test: Any, truth: NDArray[Any]) -> Curve
         n_features = float(np.asarray(model.features_used(X_test)).sum(axis=1).mean())
     forest = getattr(model, "forest_", None)
     sizes = (None, None) if forest is None else (forest.n_trees, forest.n_splits)
-    wrong = (predicted != truth).astype(np.float64)
-    return CurvePoint(label, *_mean(costs), *_mean(wrong), n_features, *sizes)
+    cost = WeightedMean()
+    cost.add(costs)
+    wrong = _share(predicted != truth)
+    return CurvePoint(label, cost.mean, cost.standard_error, *wrong, n_features, *sizes)
 
 
-def _mean(values: Floats) -> tuple[float, float]:
-    """Return a mean and its standard error, which is NaN for a single value."""
-    if values.size < 2:
-        return float(values.mean()), math.nan
-    return float(values.mean()), float(values.std(ddof=1) / math.sqrt(values.size))
+def _share(wrong: Flags) -> tuple[float, float]:
+    """Return a share and its standard error."""
+    error = float(wrong.mean())
+    return error, share_error(error, wrong.size)

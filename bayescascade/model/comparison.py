@@ -15,8 +15,9 @@ from bayescascade.data.table import Table
 from bayescascade.model.halvings import Outcome
 from bayescascade.model.page import data_pieces
 from bayescascade.model.score_picture import Scores, draw_scores
+from bayescascade.model.standard_errors import splits_error
 from bayescascade.report.axes import axes_or_new
-from bayescascade.report.numbers import cells_text, significant_text
+from bayescascade.report.numbers import cells_text, significant_text, with_error
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, PrintedTable, count_of
 from bayescascade.report.printed import Printed
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _SIZE = 7.5, 3.6  # of a picture, inches
+_NO_ERROR = "no standard errors: less than 1,000 rows"
 
 
 @dataclass(frozen=True)
@@ -61,20 +63,22 @@ class Comparison(Printed):
 
         Columns are ``title``; ``held_out``, the mean log likelihood of held-out rows in nats per
         row; ``behind``, the difference from the best; ``parts``; ``seconds``; and
-        ``held_out_error`` and ``behind_error``, standard errors over halvings, which are missing if
-        there is only one halving.
+        ``held_out_error`` and ``behind_error``, their standard errors for other rows. These allow
+        for rows that several halvings learn from, and are missing if there is only one halving, or
+        less than 1,000 rows.
         """
         whole = self.whole
         models = [model for model in self.models if whole.of(model)]
         scores = {model: whole.log_likelihoods(model) for model in models}
         behind = {model: scores[self.best_] - scores[model] for model in models}
+        n_rows = self.data.total_weight
         return pd.DataFrame(
             {
                 "title": [self.titles.get(model, model) for model in models],
                 "held_out": [scores[model].mean() for model in models],
-                "held_out_error": [_standard_error(scores[model]) for model in models],
+                "held_out_error": [splits_error(scores[model], n_rows) for model in models],
                 "behind": [behind[model].mean() for model in models],
-                "behind_error": [_standard_error(behind[model]) for model in models],
+                "behind_error": [splits_error(behind[model], n_rows) for model in models],
                 "parts": [np.mean([outcome.n_parts for outcome in whole.of(m)]) for m in models],
                 "seconds": [np.mean([outcome.seconds for outcome in whole.of(m)]) for m in models],
             },
@@ -129,7 +133,7 @@ class Comparison(Printed):
         """Return a table with a line for each density, over the halvings that all have finished.
 
         ``held out`` is the mean log likelihood of held-out rows, and ``behind`` the difference from
-        the best. Both have standard errors over halvings.
+        the best. Both have standard errors; see `table`.
         """
         whole = self.whole
         heading = Heading(data_pieces(self.data, self.data.schema))
@@ -138,8 +142,8 @@ class Comparison(Printed):
         found, best = self.table, self.best_
         models = found.index.tolist()
         n_halvings = len(whole.of(best))
-        held_out = map(_mean_text, found["held_out"], found["held_out_error"])
-        behind = map(_mean_text, found["behind"], found["behind_error"])
+        held_out = map(_with_error, found["held_out"], found["held_out_error"])
+        behind = map(_with_error, found["behind"], found["behind_error"])
         table = PrintedTable(
             found["title"].tolist(),
             [
@@ -160,7 +164,8 @@ class Comparison(Printed):
         halvings = "1 random split into halves"
         if n_halvings > 1:
             halvings = f"{n_halvings} random splits into halves"
-            told.insert(0, "±: standard error over the splits")
+            has_error = found["held_out_error"].notna().any()
+            told.insert(0, "±: standard error, for other rows" if has_error else _NO_ERROR)
         how = f"{halvings}: learned on one, scored on the other, nats a row"
         chosen = [words for model in models for words in whole._chosen_words(model)]
         legend = Pieces(told, "dim")
@@ -193,17 +198,12 @@ class Comparison(Printed):
         }
 
 
+def _with_error(mean: float, error: float) -> str:
+    return with_error(f"{mean:.4f}", error, 4)
+
+
 def _line(words: str) -> Pieces:
     return Pieces([words])
-
-
-def _standard_error(values: Floats) -> float:
-    return float(values.std(ddof=1)) / math.sqrt(values.size) if values.size > 1 else math.nan
-
-
-def _mean_text(mean: float, error: float) -> str:
-    """Return a mean, with its standard error if there is one."""
-    return f"{mean:.4f}" if math.isnan(error) else f"{mean:.4f} ± {error:.4f}"
 
 
 def _parts_text(mean: float) -> str:

@@ -25,7 +25,8 @@ from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.splitting import split_by_class
 from bayescascade.model.label_details import LabelDetails
 from bayescascade.model.scores import LabelScores
-from bayescascade.report.numbers import diagnostic_text
+from bayescascade.model.standard_errors import folds_error
+from bayescascade.report.numbers import diagnostic_text, share_with_error
 from bayescascade.report.page import BLANK, Numbers, Page, Pieces, PrintedTable, count_of
 
 DEFAULT_FOLDS = 5
@@ -40,7 +41,7 @@ class Figures(NamedTuple):
 
     name: str
     accuracy: float
-    standard_error: float  # NaN for one row
+    standard_error: float  # of the accuracy; NaN for one row
     log_loss: float  # nats
 
 
@@ -67,10 +68,7 @@ class HeldOut:
         """Return the figures as a table, or the reason why there are none."""
         if self.reason:
             return (Pieces([f"accuracy on held-out rows: not measured, {self.reason}"]),)
-        accuracies = [
-            f"{100 * one.accuracy:.1f} ± {diagnostic_text(100 * one.standard_error, 1)} %"
-            for one in self.figures
-        ]
+        accuracies = [share_with_error(one.accuracy, one.standard_error) for one in self.figures]
         losses = [diagnostic_text(one.log_loss, 3) for one in self.figures]
         table = PrintedTable(
             [one.name for one in self.figures],
@@ -170,7 +168,12 @@ def measure(
             score.add(codes[held], aligned, weights[held])
     names = (f"this {name}", "logistic regression", "most common class")
     figures = tuple(
-        Figures(called, score.accuracy, score.accuracy_error, score.log_loss)
+        Figures(
+            called,
+            score.accuracy,
+            score.accuracy_error if is_once else folds_error(score.accuracy, score.weight, n_folds),
+            score.log_loss,
+        )
         for called, score in zip(names, scores, strict=True)
     )
     details = LabelDetails.of(scores[0], [level_text(one) for one in classes.tolist()])

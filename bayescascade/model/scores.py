@@ -1,8 +1,7 @@
 """Scores of predicted labels: accuracy, log loss, AUC and confusion matrix.
 
 Rows are added in blocks and only sums are kept: by predicted and true class, and for the AUC by
-distinct predicted probabilities. A list of rules has as many of these as parts. `WeightedMean` does
-the same for costs of predictions.
+distinct predicted probabilities. A list of rules has as many of these as parts.
 """
 
 import math
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.texts import printable
+from bayescascade.model.standard_errors import share_error
 from bayescascade.report.layout import longest
 from bayescascade.report.numbers import count_texts
 from bayescascade.report.page import Fitting, Numbers, Page, Pieces, PrintedTable
@@ -80,10 +80,8 @@ class LabelScores:
 
     @property
     def accuracy_error(self) -> float:
-        """Standard error of the accuracy; NaN for a weight of at most 1."""
-        if self.weight <= 1.0:
-            return math.nan
-        return math.sqrt(self.accuracy * (1.0 - self.accuracy) / (self.weight - 1.0))
+        """Standard error of the accuracy, by `share_error`; NaN for a weight below 2."""
+        return share_error(self.accuracy, self.weight)
 
     @property
     def log_loss(self) -> float:
@@ -91,7 +89,7 @@ class LabelScores:
 
         Infinite if a true class had probability 0.
         """
-        return -self._log_probability / self.weight if self.weight else math.nan
+        return 0.0 - self._log_probability / self.weight if self.weight else math.nan
 
     @property
     def auc(self) -> float:
@@ -134,37 +132,6 @@ def positive_of(model: Any) -> int | None:
     """Return the position of the class that a classifier describes, `positive_`; None if none."""
     label = getattr(model, "positive_", None)
     return None if label is None else int(model.classes_.tolist().index(label))
-
-
-class WeightedMean:
-    """Sums over values; a weight is the number of equal values."""
-
-    def __init__(self) -> None:
-        """Start without values."""
-        self.weight = 0.0
-        self.mean = math.nan  # without weight
-        self._squares = 0.0  # sum of squared differences from the mean
-
-    def add(self, values: Floats, weights: Floats | None = None) -> None:
-        """Add a block; values (n,) float64; weights (n,) float64 >= 0, by default 1 each."""
-        weights = np.ones(len(values)) if weights is None else weights
-        added = float(weights.sum())
-        if added == 0.0:
-            return
-        mean = float(np.dot(values, weights)) / added
-        self._squares += float(np.dot((values - mean) ** 2, weights))
-        if self.weight:
-            between = (mean - self.mean) ** 2
-            self._squares += between * self.weight * added / (self.weight + added)
-            mean = (self.mean * self.weight + mean * added) / (self.weight + added)
-        self.weight, self.mean = self.weight + added, mean
-
-    @property
-    def standard_error(self) -> float:
-        """Standard error of the mean; NaN for a weight of at most 1."""
-        if self.weight <= 1.0:
-            return math.nan
-        return math.sqrt(self._squares / (self.weight - 1.0) / self.weight)
 
 
 def confusion_page(confusion: Floats, target: str, names: Sequence[str]) -> Page:

@@ -16,7 +16,13 @@ from bayescascade.model.scores import LabelScores, confusion_page, positive_of
 from bayescascade.model.summary import FitSummary
 from bayescascade.model.trace import COLUMNS_USED
 from bayescascade.report.chart import UnitChart
-from bayescascade.report.numbers import cost_texts, diagnostic_text, ratio_text, share_text
+from bayescascade.report.numbers import (
+    cost_texts,
+    diagnostic_text,
+    ratio_text,
+    share_text,
+    share_with_error,
+)
 from bayescascade.report.page import BLANK, Page, count_of
 
 _MOST_NAMES = 12
@@ -239,10 +245,10 @@ def _classified(model: Any, X: Any, y: Any) -> tuple[list[str], Page, tuple[Unit
     scores = LabelScores(len(model.classes_), positive_of(model))
     scores.add(codes, probabilities)
     usual = np.bincount(codes).max() / len(codes)
-    error = f" ± {100 * scores.accuracy_error:.1f}" if scores.accuracy_error > 0 else ""
+    right = share_with_error(scores.accuracy, scores.accuracy_error)
     told = [
         f"The model was tried on {count_of(len(codes), 'row')}, given as held-out rows. "
-        f"It predicts the right class for {100 * scores.accuracy:.1f}{error} % of them. Always "
+        f"It predicts the right class for {right} of them. Always "
         f"predicting the most common class would be right for {share_text(float(usual))}."
     ]
     if hasattr(model, "acquisition_cost"):

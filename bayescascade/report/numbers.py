@@ -10,6 +10,8 @@ from collections.abc import Sequence
 _LARGEST_PLAIN = 1e9  # larger counts are printed as in 1.2e40
 _MOST_DECIMALS = 4  # decimals of the ends of an interval
 _MOST_NINES = 9  # decimals of a probability near 1
+_NARROW = 0.01  # width of an interval, below which it has two significant digits
+_MOST_DIGITS = 17  # decimals of an end that is near 0 or 1
 _LARGEST_EXPONENT = 700.0  # digits of floats
 _LOG_OF_TEN = math.log(10.0)
 
@@ -50,6 +52,26 @@ def share_text(probability: float) -> str:
     return f"{significant_text(math.log(percentage), 2)} %"
 
 
+def share_with_error(share: float, error: float, decimals: int = 1) -> str:
+    """Return a share in [0, 1] with its standard error in percent: "45.2 ± 1.3 %"."""
+    text = f"{100.0 * share:.{decimals}f}"
+    if share > 0.0 and float(text) == 0.0:
+        text = significant_text(math.log(100.0 * share), 2)
+    return with_error(text, 100.0 * error, decimals, " %")
+
+
+def with_error(text: str, error: float, decimals: int, unit: str = "") -> str:
+    """Return a number with its standard error, "0.783 ± 0.009"; alone if that is 0 or NaN.
+
+    The error has `decimals`, or as many as its first digit needs: it is never "0.0".
+    """
+    if not error > 0.0:
+        return f"{text}{unit}"
+    if error < 0.5 * 10.0**-decimals or error >= _LARGEST_PLAIN:
+        return f"{text} ± {significant_text(math.log(error), 1)}{unit}"
+    return f"{text} ± {error:,.{decimals}f}{unit}"
+
+
 def probability_text(probability: float) -> str:
     """Return a probability in [0, 1] as a number: "0.93", "0.0003", "0.9997"; "0" and "1" exact."""
     if probability in (0.0, 1.0):
@@ -63,10 +85,13 @@ def probability_text(probability: float) -> str:
 
 
 def interval_text(interval: Sequence[float]) -> str:
-    """Return an interval: "0.96-0.99", with four decimals near 0 or 1, nine if ends look equal."""
-    apart, n_ends = 2, len(set(interval))
-    while apart < _MOST_NINES and len({f"{end:.{apart}f}" for end in interval}) < n_ends:
-        apart += 1
+    """Return an interval: "0.96-0.99", with four decimals near 0 or 1.
+
+    A width below 0.01 has two significant digits: "0.8412-0.8441".
+    """
+    width, apart = abs(interval[-1] - interval[0]), 2
+    if 0.0 < width < _NARROW:
+        apart = min(1 - math.floor(math.log10(width)), _MOST_DIGITS)
     texts = []
     for end in interval:
         decimals = apart

@@ -2,9 +2,11 @@
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from bayescascade.methods.rules.models import label_intervals
 from bayescascade.report.numbers import (
     cells_text,
     cost_texts,
@@ -17,7 +19,9 @@ from bayescascade.report.numbers import (
     probability_text,
     ratio_text,
     share_text,
+    share_with_error,
     significant_text,
+    with_error,
 )
 
 
@@ -30,6 +34,12 @@ from bayescascade.report.numbers import (
         (share_text, [0.0004], "0.040 %"),
         (share_text, [1e-9], "1.0e-7 %"),
         (share_text, [0.0], "0.0 %"),
+        (share_with_error, [0.7912, 0.0091], "79.1 ± 0.9 %"),
+        (share_with_error, [0.7912, math.nan, 2], "79.12 %"),
+        (share_with_error, [0.0, 3e-7], "0.0 ± 3e-5 %"),
+        (share_with_error, [2e-6, 3e-6], "0.00020 ± 0.0003 %"),
+        (with_error, ["5", 0.0, 2, " points"], "5 points"),
+        (with_error, ["1.0e12", 2e10, 2], "1.0e12 ± 2e10"),
         (ratio_text, [0.0], "1.00"),
         (ratio_text, [math.log(0.0144)], "0.01"),
         (ratio_text, [math.log(0.0049)], "0.0049"),
@@ -60,12 +70,14 @@ from bayescascade.report.numbers import (
         # two decimals for an interval, unless they would say certainty
         (estimate_text, [0.95, 0.84, 0.999], "0.95 (95% 0.84-1.00)"),
         (estimate_text, [0.003, 0.0001, 0.011], "0.003 (95% 0.00-0.01)"),
-        (estimate_text, [0.0005, 1e-5, 0.0018], "0.0005 (95% 0.0000-0.002)"),
-        (estimate_text, [0.9995, 0.9982, 0.9999], "0.9995 (95% 0.998-0.9999)"),
-        # ends that would read alike have another digit, and the probability is between them
-        (interval_text, [(0.841, 0.844)], "0.841-0.844"),
+        (estimate_text, [0.0005, 1e-5, 0.0018], "0.0005 (95% 0.0000-0.0018)"),
+        (estimate_text, [0.9995, 0.9982, 0.9999], "0.9995 (95% 0.9982-0.9999)"),
+        # narrow intervals have two digits of their width, and the probability is between the ends
+        (interval_text, [(0.841, 0.844)], "0.8410-0.8440"),
+        (interval_text, [(0.96, 0.99)], "0.96-0.99"),
+        (interval_text, [(0.0, 3.7e-15)], "0.0000000000000000-0.0000000000000037"),
         (interval_text, [(0.5, 0.5)], "0.50-0.50"),
-        (estimate_text, [0.8427, 0.841, 0.844], "0.843 (95% 0.841-0.844)"),
+        (estimate_text, [0.8427, 0.841, 0.844], "0.8427 (95% 0.8410-0.8440)"),
         # aligned columns need equal decimals, but a small weight is not 0.0
         (count_texts, [[2201.0, 470.0]], ["2,201", "470"]),
         (count_texts, [[1721.5, 3.0, 0.01]], ["1,721.5", "3.0", "0.010"]),
@@ -80,6 +92,16 @@ from bayescascade.report.numbers import (
 )
 def test_numbers_are_short_and_never_0_of_something(function, values, text):
     assert function(*values) == text
+
+
+@pytest.mark.parametrize("probability", [0.0, 1e-6, 0.3, 0.5, 1 - 1e-6, 1.0])
+def test_intervals_of_huge_weights_have_a_width(probability):
+    """Ends that read alike would say that nothing is left to learn."""
+    for n in 10.0 ** np.arange(1, 16):
+        (ends,) = label_intervals(np.array([[n * probability, n * (1 - probability)]]), 1.0)[:, 0]
+        low, high = (float(end) for end in interval_text(ends.tolist()).split("-"))
+        width = ends[1] - ends[0]
+        assert abs(high - low - width) < (0.05 * width + 1e-16 if width < 0.01 else 0.01)
 
 
 @given(st.floats(-5000, 5000))

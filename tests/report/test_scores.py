@@ -9,7 +9,8 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import accuracy_score, auc, confusion_matrix, log_loss, roc_auc_score
 
 from bayescascade.model.label_curves import calibration_of, curves_of
-from bayescascade.model.scores import LabelScores, WeightedMean, confusion_page
+from bayescascade.model.scores import LabelScores, confusion_page
+from bayescascade.model.standard_errors import WeightedMean
 from bayescascade.report.page import render
 
 
@@ -132,5 +133,18 @@ def test_a_weight_is_equal_values(rng):
     repeated = np.repeat(values, weights)
     assert mean.weight == len(repeated)
     assert mean.mean == pytest.approx(repeated.mean(), rel=1e-14)
+    whole = WeightedMean()
+    whole.add(repeated - 1e9)
+    assert mean.standard_error == pytest.approx(whole.standard_error, rel=1e-6)
     expected = repeated.std(ddof=1) / math.sqrt(len(repeated))
-    assert mean.standard_error == pytest.approx(expected, rel=1e-6)
+    assert expected < mean.standard_error < 1.1 * expected
+
+
+def test_means_of_few_or_equal_values_have_no_error():
+    """An error of equal costs would be one of rounding; of few rows the dearest may be missing."""
+    few, equal = WeightedMean(), WeightedMean()
+    few.add(np.arange(99.0))
+    equal.add(np.full(100, 0.1))
+    equal.add(np.full(1000, 0.1), np.full(1000, 1e9))
+    assert math.isnan(few.standard_error)
+    assert equal.standard_error == 0.0

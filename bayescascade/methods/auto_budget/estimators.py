@@ -370,9 +370,7 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         firsts: dict[str, Candidate] = {}
         for one in self._candidates:
             firsts.setdefault(one.method, one)
-        errors = [
-            f"{100 * one.error:.1f} % ± {100 * one.standard_error:.1f}" for one in firsts.values()
-        ]
+        errors = [f"{100 * one.error:.1f} %" for one in firsts.values()]  # of rows that chose: no ±
         costs = cost_texts([one.cost for one in firsts.values()])
         table = PrintedTable(
             list(firsts), [Numbers("error", errors), Numbers("cost", costs)], "method"

@@ -36,6 +36,7 @@ from bayescascade.costs.classifier import BudgetedClassifier
 from bayescascade.costs.limits import is_within
 from bayescascade.data.splitting import split_by_class
 from bayescascade.model.listed import ListedBudgetLearner
+from bayescascade.model.standard_errors import gain_error, share_error
 
 _HELD_OUT = 0.25  # share of many rows, if no validation rows are given
 _SHARE, _LAST_SHARE = 0.5, 0.65  # share of the time left for a method
@@ -100,6 +101,12 @@ class Judging(NamedTuple):
     def judges(self) -> Rows:
         """The judging rows."""
         return self.learning if self.validation is None else self.validation
+
+    @property
+    def n_judges(self) -> float:
+        """Number of judging rows; a weight is a number of equal rows."""
+        weights = self.judges.weights
+        return float(len(self.judges.y) if weights is None else weights.sum())
 
     @property
     def plain(self) -> Flags:
@@ -326,7 +333,7 @@ def judged(tried: Sequence[Tried], budgets: Sequence[float], judging: Judging) -
                 wrong[place] = plain
         errors = judging.errors(wrong).tolist()
         for budget, model, of_model, error in zip(budgets, one.found, wrong, errors, strict=True):
-            deviation = _deviation(error, len(plain))
+            deviation = _deviation(error, judging.n_judges)
             candidate = Candidate(one.method, budget, error, deviation, model.validation_cost_)
             found.append(Judged(candidate, model, of_model, sum(errors) / len(errors)))
     return found
@@ -343,8 +350,7 @@ def best_within(found: Sequence[Judged], budget: float) -> Judged | None:
         return None
     least, usual = _best(possible), min(one.of_method for one in possible)
     rival = _best([one for one in possible if one.of_method == usual])
-    gains = rival.wrong.astype(np.float64) - least.wrong
-    error = gains.std(ddof=1) / math.sqrt(len(gains)) if len(gains) > 1 else math.inf
+    error = gain_error(rival.wrong.astype(np.float64) - least.wrong)
     return least if rival.candidate.error - least.candidate.error > error else rival
 
 
@@ -356,8 +362,9 @@ def without_cost(one: Judged, budget: float, wrong: Flags, error: float) -> Judg
     return Judged(candidate, model, wrong, error)
 
 
-def _deviation(error: float, n_rows: int) -> float:
-    return math.sqrt(error * (1 - error) / max(1, n_rows - 1))
+def _deviation(error: float, n_rows: float) -> float:
+    found = share_error(error, n_rows)
+    return 0.5 if math.isnan(found) else found
 
 
 def _best(found: Sequence[Judged]) -> Judged:

@@ -16,9 +16,9 @@ w_i ln p_i <= sum_i w_i ln(w_i / n)``. In tables of few cells this bound often e
 and no mixture needs to be fitted.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +33,8 @@ from bayescascade.methods.cascades.held_out import Candidate, HeldOut, weighed
 from bayescascade.methods.mixtures.choosing import NUMBERS, Chooser as MixtureChooser, climb_all
 from bayescascade.methods.mixtures.density import MixtureDensity
 from bayescascade.methods.mixtures.em import KINDS, Rows, log_cells
+from bayescascade.model.standard_errors import WeightedMean
+from bayescascade.report.numbers import with_error
 
 EFFORTS = {"quick": 4e9, "normal": 6e10, "thorough": 6e11}
 """Nanoseconds of one core for choice and search, by `effort`."""
@@ -74,8 +76,9 @@ class MixtureBeside(NamedTuple):
         """A sentence if the mixture is better; otherwise empty."""
         if not (self.gain > _LEAST_GAIN and self.gain > _ERRORS * self.error):
             return ""
+        gain = with_error(f"{self.gain:.2f}", self.error, 2)
         return (
-            f"a mixture of {self.n_components} classes scores {self.gain:.2f} (+- {self.error:.2f})"
+            f"a mixture of {self.n_components} classes scores {gain}"
             f" nats a row better on held-out rows: {typed('CascadeMixture', '--model mixture')}"
         )
 
@@ -117,10 +120,10 @@ def weigh_mixture(
         best = max(climbs, key=lambda one: one.objective[-1])
         mixture = MixtureDensity.of(held.schema, rows, best.components)
         scores.append(mixture.score_codes(held.codes.astype(np.int32)))
-    gains = np.concatenate(scores) - of_cascade
-    gain = float(weights @ gains / weights.sum())
-    error = float(np.sqrt(weights @ (gains - gain) ** 2) / weights.sum())
-    return MixtureBeside(settings.n_components, gain, error)
+    gain = WeightedMean()
+    gain.add(np.concatenate(scores) - of_cascade, weights)
+    error = gain.standard_error
+    return MixtureBeside(settings.n_components, gain.mean, math.inf if math.isnan(error) else error)
 
 
 def _most_log_density(table: Table) -> float:
@@ -244,7 +247,7 @@ class Chooser:
 
     def _say(self, what: str) -> None:
         """Report the stage, and how long it may take: most tables need far less."""
-        self.report(f"{what} cascades, at most about {ceil(self.left * 1e-9)} s left")
+        self.report(f"{what} cascades, at most about {math.ceil(self.left * 1e-9)} s left")
 
     def _better(self, best: Candidate, other: Candidate, gain: float) -> Candidate | None:
         """Return another candidate if its evidence is larger by a margin; otherwise None."""

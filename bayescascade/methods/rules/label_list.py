@@ -268,7 +268,10 @@ class LabelList(ListedRules):
             "probabilities of the classes: posterior means",
             f"intervals: see {typed('to_dict()', '--json')}",
         ]
-        narrow = ["probabilities: posterior means", "intervals: 95 % of the posterior"]
+        narrow = [
+            "probabilities: posterior means",
+            "intervals: 95 % of the posterior, given the rules",
+        ]
         return self._fitting((Pieces(wide, "dim"),), (Pieces(narrow, "dim"),))
 
     def _fitting(self, wide: Page, narrow: Page) -> Page:

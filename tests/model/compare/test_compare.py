@@ -20,7 +20,9 @@ def test_the_frame_is_what_is_printed():
         assert line.startswith(row.title)
         assert f"{row.held_out:.4f} ± {row.held_out_error:.4f}" in line
         scores = found.log_likelihoods(row.Index)
-        assert row.held_out_error == pytest.approx(scores.std(ddof=1) / np.sqrt(3))
+        # Student's quantile of 2 degrees, and rows that all three halvings have in common
+        expected = scores.std(ddof=1) * np.sqrt(1 + 1 / 3) * 4.303 / 1.96
+        assert row.held_out_error == pytest.approx(expected, rel=1e-3)
     assert found.table["behind"].idxmin() == found.best_
     assert found.table.loc[found.best_, "behind"] == 0.0
     assert found._repr_html_().count("smoothed histogram") == 1

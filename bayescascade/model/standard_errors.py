@@ -1,0 +1,130 @@
+"""Standard errors of what is measured on held-out rows; they hold for few rows and rare events.
+
+An estimate with 1.96 standard errors on both sides should contain the truth in 95 % of tables. The
+usual formulas do not: if all of 20 rows are right, the usual error of the accuracy is 0. So here
+
+* shares have two rows more of each kind (Agresti and Coull, *Approximate is Better than "Exact"*,
+  American Statistician 52(2), 1998), and half of what this moves them by is added to the error;
+* gains, of 1, 0 or -1 a row, have one row more at each end (Bonett and Price, *Adjusted Wald
+  Confidence Interval for a Difference of Binomial Proportions Based on Paired Data*, Journal of
+  Educational and Behavioral Statistics 37(4), 2012), and half of the move is added, too;
+* means of costs have the correction for skewness of Johnson, *Modified t Tests and Confidence
+  Intervals for Asymmetrical Populations*, Journal of the American Statistical Association 73(363),
+  1978, which widens the interval here on both sides;
+* means over splits allow for rows that several splits learn from (Nadeau and Bengio, *Inference for
+  the Generalization Error*, Machine Learning 52, 2003);
+* all are multiplied by Student's quantile over 1.96.
+
+Errors are NaN if rows are too few, and are not printed then. A weight is a number of equal rows.
+`tests/statistical/test_intervals.py` has the coverage of each.
+"""
+
+import math
+
+import numpy as np
+from scipy.special import stdtrit
+
+from bayescascade.base.arrays import Floats
+
+_NORMAL = 1.96
+_OF_SKEW = (1.0 + 2.0 * _NORMAL**2) / (6.0 * _NORMAL)
+_LEAST_FOR_MEANS = 100.0  # with fewer rows, the dearest rows are often not among them
+_EQUAL = 1e-28  # a relative variance that rounding alone explains
+_LEAST_FOR_SPLITS = 1000.0  # with fewer, halves often have none of a rare level
+
+
+def share_error(share: float, n: float) -> float:
+    """Return the standard error of a share of n rows, such as an accuracy; NaN for n < 2."""
+    if not n >= 2.0:
+        return math.nan
+    center = (n * share + 2.0) / (n + 4.0)
+    error = math.sqrt(center * (1.0 - center) / (n + 4.0)) + abs(share - center) / 2.0
+    return error * _student(n)
+
+
+def folds_error(share: float, n: float, n_folds: int) -> float:
+    """Return the standard error of a share of n rows, each held out from one of n_folds >= 2 fits.
+
+    The fits learn from overlapping rows, so their errors are not independent.
+    """
+    return share_error(share, n) * _overlapping(n_folds, 1.0 / (n_folds - 1))
+
+
+def gain_error(gains: Floats) -> float:
+    """Return the standard error of the mean of gains (n,) in {-1, 0, 1}; infinite for one row."""
+    n = gains.size
+    if n < 2:
+        return math.inf
+    mean = float(gains.mean())
+    center = n * mean / (n + 2)
+    squares = (float(np.dot(gains, gains)) + 2.0) / (n + 2)
+    error = math.sqrt((squares - center**2) / (n + 2)) + abs(mean - center) / 2.0
+    return error * _student(n)
+
+
+def splits_error(values: Floats, n: float) -> float:
+    """Return the standard error of the mean of values (m,) from splits of n rows into halves.
+
+    NaN for one split, or for less than 1,000 rows; 0 if the values are equal.
+    """
+    m = values.size
+    if m < 2 or not n >= _LEAST_FOR_SPLITS:
+        return math.nan
+    variance = float(values.var(ddof=1))
+    if variance <= _EQUAL * float(np.max(values**2)):
+        return 0.0
+    of_mean = math.sqrt(variance / m)
+    return of_mean * _overlapping(m, 1.0) * _student(m)
+
+
+class WeightedMean:
+    """Sums over values; a weight is the number of equal values."""
+
+    def __init__(self) -> None:
+        """Start without values."""
+        self._origin = 0.0  # a mean of some values: keeps the digits of differences
+        self._sums = np.zeros(4)  # of the weights times powers of differences from the origin
+
+    def add(self, values: Floats, weights: Floats | None = None) -> None:
+        """Add a block; values (n,) float64; weights (n,) float64 >= 0, by default 1 each."""
+        weights = np.ones(len(values)) if weights is None else weights
+        added = float(weights.sum())
+        if added == 0.0:
+            return
+        if not self.weight:
+            self._origin = float(np.dot(values, weights)) / added
+        powers = np.vander(np.asarray(values) - self._origin, 4, increasing=True)
+        self._sums = self._sums + weights @ powers
+
+    @property
+    def weight(self) -> float:
+        """Number of values."""
+        return float(self._sums[0])
+
+    @property
+    def mean(self) -> float:
+        """The mean; NaN without weight."""
+        return self._origin + float(self._sums[1]) / self.weight if self.weight else math.nan
+
+    @property
+    def standard_error(self) -> float:
+        """Standard error of the mean; 0 if all values are equal, NaN for less than 100 of them."""
+        n = self.weight
+        if not n >= _LEAST_FOR_MEANS:
+            return math.nan
+        shift, second, third = (self._sums[1:] / n).tolist()
+        variance = max(second - shift**2, 0.0)
+        if variance <= _EQUAL * self.mean**2:
+            return 0.0
+        moment = third - 3.0 * shift * second + 2.0 * shift**3
+        error: float = math.sqrt(variance / (n - 1.0)) + _OF_SKEW * abs(moment) / (variance * n)
+        return error * _student(n)
+
+
+def _student(n: float) -> float:
+    return float(stdtrit(n - 1.0, 0.975)) / _NORMAL
+
+
+def _overlapping(m: int, ratio: float) -> float:
+    """Return the factor for means over m splits, by the ratio of held-out rows to learned ones."""
+    return math.sqrt(1.0 + m * ratio)

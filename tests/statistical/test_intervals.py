@@ -1,0 +1,373 @@
+"""Every ± and every interval that is printed contains the truth as often as it says.
+
+Each line of the table is simulated where it is hardest: few rows, rates near 0 and 1, weights. A ±
+should hold in 95 % of tables with 1.96 errors on both sides; `LEAST` is what each must reach in its
+worst world. The broken twin is the usual formula, or one that forgets something, and must fail
+there. docs/trust.md shows the table. What is not printed (NaN, or 0 for equal values) is no claim.
+Effects have their own worlds in `tests/methods/effects`.
+"""
+
+import math
+import re
+
+import numpy as np
+import pytest
+from scipy.stats import binom, multinomial, norm
+
+import samplers
+from bayescascade.methods.cascades import counted_tree
+from bayescascade.methods.cascades.counted_tree import density_intervals
+from bayescascade.methods.cascades.models import LeafModel
+from bayescascade.methods.rules.averages import average_intervals
+from bayescascade.methods.rules.label_list import LabelList
+from bayescascade.methods.rules.models import label_intervals
+from bayescascade.methods.rules.posterior import LabelListPosterior
+from bayescascade.model.scores import LabelScores
+from bayescascade.model.standard_errors import (
+    WeightedMean,
+    folds_error,
+    gain_error,
+    share_error,
+    splits_error,
+)
+from tests import rules_reference
+from tests.documents import ROOT
+from tests.methods.cascades.test_intervals import BLUE, DRY, GREY, SCHEMA, TWO, counted
+from tests.statistical.test_calibration import TARGET, Column, LabelLists, Schema, Table
+
+LEAST = 0.93
+RATES = (0.001, 0.01, 0.03, 0.1, 0.2, 0.24, 0.35, 0.4, 0.476, 0.49, 0.5, 0.8, 0.97, 0.999)
+
+
+def holds(estimates, errors, truths):
+    """Return the share of the printed intervals that contain the truth; 1 if none is printed."""
+    estimates, errors = np.asarray(estimates), np.asarray(errors)
+    is_printed = errors > 0
+    inside = np.abs(estimates - truths) <= 1.96 * errors + 1e-12
+    return float(inside[is_printed].mean()) if is_printed.any() else 1.0
+
+
+# -- shares ----------------------------------------------------------------------------------------
+
+
+def usual_error(share, n):
+    return math.sqrt(share * (1 - share) / (n - 1)) if n > 1 else math.nan
+
+
+def accuracies(error):
+    """Return the worst exact coverage of an accuracy of n rows, over n and true accuracies."""
+    worst = 1.0
+    for n in (2, 3, 5, 8, 9, 12, 16, 20, 31, 50, 100, 400):
+        shares = np.arange(n + 1) / n
+        ends = 1.96 * np.array([error(share, n) for share in shares])
+        for rate in RATES:
+            inside = np.abs(shares - rate) <= ends + 1e-12
+            worst = min(worst, float(binom.pmf(np.arange(n + 1), n, rate)[inside].sum()))
+    return worst
+
+
+def weighted_accuracies(error):
+    """Return the same for 12 and 100 rows that are told as two rows with weights."""
+    worst = 1.0
+    for n in (12, 100):
+        found = []
+        for k in range(n + 1):
+            scores = LabelScores(2)
+            scores.add(np.array([0, 1]), np.array([[0.9, 0.1]] * 2), np.array([k, n - k], float))
+            found.append((scores.accuracy, error(scores)))
+        shares, errors = np.array(found).T
+        for rate in RATES:
+            inside = np.abs(shares - rate) <= 1.96 * errors + 1e-12
+            worst = min(worst, float(binom.pmf(np.arange(n + 1), n, rate)[inside].sum()))
+    return worst
+
+
+def accuracies_of_folds(error, rng):
+    """Return the worst coverage of the mean accuracy of the models of five folds, on new rows.
+
+    A model assigns the nearer of two means of a normal column. In the worst world the column does
+    not matter: rows that mislead a model when they are learned from are then judged by it.
+    """
+    worst, n_tables, k = 1.0, 2000, 5
+    for n, apart, share in ((20, 0, 0.5), (50, 0, 0.9), (50, 1, 0.9), (50, 3, 0.5), (200, 0, 0.5)):
+        labels = rng.random((n_tables, n)) > share
+        x = rng.normal(size=labels.shape) + apart * labels
+        order = np.argsort(labels + rng.random(labels.shape) / 2, axis=1)
+        fold = np.argsort(order, axis=1) % k
+        right, truth = np.zeros(labels.shape, bool), np.zeros(n_tables)
+        for f in range(k):
+            held = fold == f
+            ones, zeros = ~held & labels, ~held & ~labels
+            n_ones, n_zeros = ones.sum(axis=1), zeros.sum(axis=1)
+            of_ones, of_zeros = (
+                (x * those).sum(axis=1) / np.maximum(many, 1)
+                for those, many in ((ones, n_ones), (zeros, n_zeros))
+            )
+            both, is_up = (n_ones > 0) & (n_zeros > 0), of_ones >= of_zeros
+            cut = (of_ones + of_zeros) / 2
+            says = np.where(
+                both[:, None],
+                (x > cut[:, None]) == is_up[:, None],
+                n_ones[:, None] > n_zeros[:, None],
+            )
+            of_one = np.where(is_up, norm.sf(cut - apart), norm.cdf(cut - apart))
+            of_zero = np.where(is_up, norm.cdf(cut), norm.sf(cut))
+            own = np.where(
+                both,
+                share * of_zero + (1 - share) * of_one,
+                np.where(n_ones > n_zeros, 1 - share, share),
+            )
+            right[held] = (says == labels)[held]
+            truth += own * held.sum(axis=1) / n
+        shares = right.mean(axis=1)
+        errors = [error(one, n) for one in shares.tolist()]
+        worst = min(worst, holds(shares, errors, truth))
+    return worst
+
+
+def test_accuracies_and_error_rates():
+    """20 of 20 right is no proof: the usual error is 0 then."""
+    assert accuracies(share_error) >= 0.94
+    assert accuracies(usual_error) < 0.01
+
+
+def test_accuracies_of_weighted_rows():
+    """A weight is a number of equal rows; their number is not that of the lines."""
+    assert weighted_accuracies(lambda scores: scores.accuracy_error) >= 0.94
+    assert weighted_accuracies(lambda scores: share_error(scores.accuracy, scores.n_rows)) >= 0.94
+    assert weighted_accuracies(lambda scores: usual_error(scores.accuracy, scores.weight)) < 0.5
+
+
+def test_accuracies_over_folds(rng):
+    """Fits that share rows err together."""
+    assert accuracies_of_folds(lambda share, n: folds_error(share, n, 5), rng) >= LEAST
+    assert accuracies_of_folds(share_error, rng) < LEAST
+    assert accuracies_of_folds(usual_error, rng) < 0.9
+
+
+# -- differences and means -------------------------------------------------------------------------
+
+
+def gains_of(error):
+    """Return the worst exact coverage of the difference from buying nothing, on n rows."""
+    worst = 1.0
+    for n in (8, 12, 20, 30, 60):
+        counts = np.array([(a, b) for a in range(n + 1) for b in range(n + 1 - a)])
+        better, worse = counts.T
+        errors = np.array([
+            error(np.repeat([1.0, -1.0, 0.0], [a, b, n - a - b])) for a, b in counts.tolist()
+        ])  # fmt: skip
+        for p in (0.001, 0.01, 0.05, 0.2, 0.5):
+            for q in (0.001, 0.03, 0.1, 0.4):
+                chances = multinomial.pmf(np.c_[counts, n - better - worse], n, [p, q, 1 - p - q])
+                inside = np.abs((better - worse) / n - (p - q)) <= 1.96 * errors + 1e-12
+                worst = min(worst, float(chances[inside].sum()))
+    return worst
+
+
+def usual_mean_error(values):
+    return float(np.std(values, ddof=1)) / math.sqrt(values.size)
+
+
+def mean_error(values):
+    mean = WeightedMean()
+    mean.add(values)
+    return mean.standard_error
+
+
+COSTS = {
+    "one in 20": ([0.0, 1.0], [0.95, 0.05]),
+    "one in 100": ([0.0, 1.0], [0.99, 0.01]),
+    "half": ([0.0, 1.0], [0.5, 0.5]),
+    "tree": ([1.0, 2.0, 5.0, 20.0, 60.0], [0.6, 0.2, 0.1, 0.07, 0.03]),
+}
+
+
+def costs_of(error, rng):
+    """Return the worst coverage of the mean cost of 100 rows; some cost far more than most."""
+    worst, n_tables = 1.0, 1500
+    for values, chances in COSTS.values():
+        tables = rng.choice(values, size=(n_tables, 100), p=chances)
+        errors = [error(table) for table in tables]
+        worst = min(worst, holds(tables.mean(axis=1), errors, np.dot(values, chances)))
+    skewed = rng.lognormal(size=(n_tables, 100))
+    errors = [error(table) for table in skewed]
+    return min(worst, holds(skewed.mean(axis=1), errors, math.exp(0.5)))
+
+
+def halvings(chances, n, m, n_tables, rng):
+    """Return held-out scores (2, n_tables, m) of two densities: shares smoothed by .1 and by 1."""
+    whole = rng.multinomial(n, chances, size=n_tables)
+    scores = np.empty((2, n_tables, m))
+    for split in range(m):
+        learned, rest, left = np.zeros_like(whole), np.full(n_tables, n), np.full(n_tables, n // 2)
+        for cell in range(len(chances)):
+            rest = rest - whole[:, cell]
+            learned[:, cell] = rng.hypergeometric(whole[:, cell], rest, left)
+            left = left - learned[:, cell]
+        held = whole - learned
+        for place, alpha in enumerate((0.1, 1.0)):
+            shares = (learned + alpha) / (n // 2 + len(chances) * alpha)
+            scores[place, :, split] = (held * np.log(shares)).sum(axis=1) / held.sum(axis=1)
+    return scores
+
+
+def splits_of(error, rng):
+    """Return the worst coverage of held-out scores, and of differences, of 1,000 rows."""
+    worst, n = 1.0, 1000
+    for chances in ([0.25] * 4, [0.97, 0.01, 0.01, 0.01], [0.9] + [0.1 / 15] * 15):
+        truth = halvings(chances, n, 1, 20_000, rng).mean(axis=(1, 2))
+        for m in (2, 5):
+            first, second = halvings(chances, n, m, 1200, rng)
+            for values, expected in ((first, truth[0]), (second - first, truth[1] - truth[0])):
+                errors = [error(one, n) for one in values]
+                worst = min(worst, holds(values.mean(axis=1), errors, expected))
+    return worst
+
+
+def test_differences_from_buying_nothing():
+    """Two rows that are right by chance must not have a small error."""
+    assert gains_of(gain_error) >= 0.94
+    assert gains_of(usual_mean_error) < 0.5
+
+
+def test_mean_costs_and_gains_of_mixtures(rng):
+    """Few rows cost most of the money."""
+    assert costs_of(mean_error, rng) >= 0.93
+    assert costs_of(usual_mean_error, rng) < 0.92
+    assert math.isnan(mean_error(np.arange(99.0)))
+
+
+def test_compared_densities(rng):
+    """Halves of the same rows differ less than tables do."""
+    assert splits_of(splits_error, rng) >= LEAST
+    assert splits_of(lambda values, n: usual_mean_error(values), rng) < 0.6  # noqa: ARG005
+    assert math.isnan(splits_error(np.array([0.1, 0.2]), 999))
+
+
+# -- intervals of the posterior --------------------------------------------------------------------
+
+
+def usual_intervals(counts, concentration):
+    del concentration
+    n_rows = np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    shares = counts / n_rows
+    errors = np.sqrt(shares * (1 - shares) / n_rows)
+    return np.stack([shares - 1.96 * errors, shares + 1.96 * errors], axis=-1)
+
+
+def rules_of(intervals, rng, times=1.0):
+    """Return the worst coverage of rules that were known before, of 0 to 100 rows each."""
+    worst, n_parts = 1.0, 5000
+    for a, n_classes in ((1.0, 2), (0.2, 2), (0.5, 4)):
+        for n in (0, 1, 5, 100):
+            chances = rng.dirichlet(np.full(n_classes, a), n_parts)
+            counts = rng.multinomial(n, chances)
+            ends = intervals(times * counts, a)
+            inside = (ends[..., 0] <= chances) & (chances <= ends[..., 1])
+            worst = min(worst, float(inside.mean()))
+    return worst
+
+
+class FoundLists(LabelLists):
+    """Lists drawn from the prior, with rows; lists that are found for them."""
+
+    cells = tuple(np.ndindex(3, 3, 2))
+
+    def found(self, n_rows, rng):
+        """Return the true class probabilities of all cells, draws of lists, and the best one."""
+        rules = self.rules(self.truth(rng))
+        chances, labels = rng.dirichlet(np.full(3, self.alpha), len(rules) + 1), []
+        while len(set(labels)) < 3:
+            codes = [rng.integers(size, size=n_rows) for size in self.space.n_codes]
+            rows = np.column_stack(codes).tolist()
+            parts = [rules_reference.part_of(row, rules) for row in rows]
+            labels = [int(rng.choice(3, p=chances[part])) for part in parts]
+        told = [[f"y{label}", *self.row(row)] for label, row in zip(labels, rows, strict=True)]
+        target = Column(TARGET, "nominal", ("y0", "y1", "y2"))
+        table = Table.from_arrays(told, schema=Schema((target, *self.space.columns)))
+        posterior = LabelListPosterior(
+            table, TARGET, self.rate, self.size, self.alpha, 2, min_support=0.0
+        )
+        run = samplers.metropolis(
+            posterior, n_steps=6000, warmup=0.25, n_draws=60, n_chains=1, seed=rng
+        )
+        draws = [self.learned(posterior, state) for state in run.draws[0]]
+        truth = [chances[rules_reference.part_of(cell, rules)] for cell in self.cells]
+        return np.array(truth), draws, self.learned(posterior, run.best_state)
+
+    def learned(self, posterior, state):
+        rules = tuple(posterior.antecedents[rule] for rule in state.rules)
+        classes, counts = np.array(["y0", "y1", "y2"]), posterior.counts(state)
+        return LabelList(posterior.schema, classes, rules, counts, self.alpha)
+
+
+def lists_of(n_rows, rng, n_tables=150):
+    """Return coverages: of averages over lists and of the best list for rows, and for its parts."""
+    world, found = FoundLists(), []
+    codes = np.array(world.cells, np.int32).T
+    for _ in range(n_tables):
+        truth, draws, best = world.found(n_rows, rng)
+        part = best.part_of_codes(codes)
+        of_parts = np.array([truth[part == one].mean(axis=0) for one in np.unique(part)])
+        ends = (
+            average_intervals(draws, np.ones(len(draws)), codes, 0.95),
+            best.intervals()[part],
+            best.intervals()[np.unique(part)],
+        )
+        pairs = zip(ends, (truth, truth, of_parts), strict=True)
+        found.append([((e[..., 0] <= t) & (t <= e[..., 1])).mean() for e, t in pairs])
+    return np.mean(found, axis=0)
+
+
+def densities_of(n_rows, rng, times=1.0, n_tables=400):
+    """Return the coverage of densities for a tree of three leaves that was known before."""
+    model, codes, found = LeafModel(concentration=0.5), np.array([BLUE, GREY, DRY], np.int32).T, []
+    for _ in range(n_tables):
+        blue, grey, rainy = rng.dirichlet(np.full(3, 0.5))
+        counts = times * rng.multinomial(n_rows, [blue, grey, rainy])
+        tree = [counted(TWO, counts)]
+        ends = density_intervals(SCHEMA, model, tree, np.ones(1), codes, 0.95)
+        truth = np.array([blue / 20, grey / 5, blue / 20 + grey / 5])
+        found.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
+    return float(np.mean(found))
+
+
+def test_rules_that_were_known_before(rng):
+    """Given the rules, 95 % of what the prior makes is inside, also for rules without rows."""
+    assert rules_of(label_intervals, rng) >= 0.94
+    assert rules_of(label_intervals, rng, times=3.0) < LEAST  # rows that are counted three times
+    assert rules_of(usual_intervals, rng) < 0.8
+
+
+@pytest.mark.slow
+def test_rules_that_were_found_in_the_same_rows(rng):
+    """The print says "given the rules": a row may be in the wrong part."""
+    average, of_rows, of_parts = lists_of(40, rng)
+    assert average >= LEAST
+    assert of_rows < 0.9  # of the best list: the broken twin of an average
+    assert of_parts >= 0.87
+
+
+@pytest.mark.slow
+def test_densities_of_a_tree(rng, monkeypatch):
+    """Of leaves with few rows or none; `tests/methods/cascades/test_intervals.py` is exact."""
+    monkeypatch.setattr(counted_tree, "N_DRAWS", 400)
+    assert densities_of(2, rng) >= 0.91  # a standard error is 0.01, and draws are few
+    assert densities_of(30, rng, times=4.0) < 0.85
+
+
+# -- the table is complete -------------------------------------------------------------------------
+
+
+def test_nothing_else_prints_an_error():
+    """Whoever prints a ± uses `with_error`, with an error of `standard_errors`."""
+    sources = (ROOT / "bayescascade").rglob("*.py")
+    found = {
+        str(path.relative_to(ROOT / "bayescascade"))
+        for path in sources
+        if re.search(r"(±|\+-) ?\{", path.read_text(encoding="utf-8"))
+    }
+    assert {name for name in found if not name.startswith("methods/effects")} == {
+        "report/numbers.py"
+    }
