@@ -69,7 +69,9 @@ def ascend(
         timed_out = True
     except KeyboardInterrupt:
         interrupted = True
-    for climb in climbs:
+    # a climb that did not begin in time needs no density, if another has one
+    is_early = (timed_out or interrupted) and any(one.log_density > -np.inf for one in climbs)
+    for climb in () if is_early else climbs:
         climb.settle()
     best = max(climbs, key=lambda climb: climb.log_density)
     none = np.empty((len(climbs), 0))

@@ -26,6 +26,8 @@ from bayescascade.report.printed import Printed
 
 S = TypeVar("S")
 
+_OF_STARTS = 0.25  # share of the time for the starts of chains
+
 Solver = Callable[[Any, Search], Solution[S]]
 """Finds the best state of a posterior with a proof; raises TooLargeError beyond the limits."""
 
@@ -244,13 +246,15 @@ def explore_by(
     else:
         if prepare is not None:
             prepare(posterior)
+        with search.watch.part(_OF_STARTS), search.watch.watching():
+            begun = starts(posterior) if callable(starts) else starts
         run = search.run(
             posterior,
             default_steps=default_steps,
             n_blocks=n_blocks,
             n_replicas=n_replicas,
             rounds=rounds,
-            starts=starts(posterior) if callable(starts) else starts,
+            starts=begun,
         )
     data = getattr(posterior, "table", None)
     sampled_by = search.search
@@ -270,12 +274,14 @@ def explore_by(
     summary = summarize(run_, method, data, solution, reason, search.time_limit)
     if summary.objection:
         warn_user(ConvergenceWarning(summary.objection))
-    state = run.best_state
+    state, log_density = run.best_state, run.best_log_density
     if hasattr(posterior, "canonical"):
         state = posterior.canonical(state)
+    if run.method != "ascent":  # which has computed it; chains add up differences
+        log_density = float(posterior.log_density(state))
     return Found(
         state=state,
-        log_density=float(posterior.log_density(state)),
+        log_density=log_density,
         run_=run_,
         summary_=summary,
         posterior=posterior,

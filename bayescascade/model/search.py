@@ -37,6 +37,7 @@ MOST_BLOCKS, _LEAST_BLOCKS = 1000, 125
 _FEW_ROWS, _MANY_ROWS = 1_000, 40_000
 _ROWS_OF_STEP = 250  # rows that are sorted in the time of a step
 
+_GRADIENTS_OF_START = 10  # of a chain: of its state, and for its first step size
 _OF_CHAINS, _OF_POLISHING = 0.9, 30.0  # share of the time for chains, maximum seconds for polishing
 
 Seed: TypeAlias = int | np.random.Generator | np.random.SeedSequence | None
@@ -183,6 +184,8 @@ class Search:
                     also={"search": self.search, "n_steps": common["n_steps"]},
                 )
             run, starts = climbed, climbed.final_states
+            if not is_last and not run.interrupted and not self._has_time_for_chains(run):
+                run, is_last = replace(run, timed_out=True), True
         if not is_last and not (run and run.interrupted):
             # the first engine has the same section in all searches, so a resumed run of another
             # search is detected; a start from half of a run would not fit the whole run
@@ -202,6 +205,12 @@ class Search:
         if checkpoint is not None and self.is_last and not run.is_partial:
             checkpoint.finish()
         return run
+
+    def _has_time_for_chains(self, run: samplers.Run[Any]) -> bool:
+        """Return whether the starts of chains fit the time left, by the time of the ascent."""
+        n_gradients = 1 + sum(run.extras["n_iterations"])
+        each = run.seconds["ascent"] / n_gradients
+        return bool(_GRADIENTS_OF_START * self.n_chains * each < self.watch.left)
 
     def _sample(
         self,

@@ -28,6 +28,7 @@ from bayescascade.model.summary import FitSummary
 from bayescascade.report.page import Page, Pieces, count_of
 
 _MOST_STEPS, _LEAST_STEPS, _ROW_STEPS = 1_000_000, 20_000, 1.5e9  # steps of each chain and phase
+_OF_SEARCH = 0.8  # share of the time; the rest is for the halves of sides and their uncertainty
 _MOST_BLOCKS = 500  # draws of a chain
 _ALL_CUTS = 32_767  # for an exact search, whose sides are at values of rows
 _MOST_WORK = 1.5e9  # for an exact search without a time limit: about five seconds
@@ -117,20 +118,21 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
     def _learn_from(self, training: RareRows, search: Search) -> None:
         self._others = []
         self.__dict__.pop("objective_", None)  # from an earlier fit
-        if search.search == "exact":
-            posterior = self._posterior_of("gibbs", training, max_cuts=_ALL_CUTS)
-            self._explore(posterior, training, search, solve=self._solver(training))
-            self.objective_ = self.exact_.objective
-            shown = self.exact_.union
-        elif self.likelihood == "pooled":
-            shown = self._fit_pooled(training, search)
-        else:
-            shown = self._sample(self.likelihood, training, search)
-        self._best = LearnedBoxes.of(
-            shown.halfway(training.rows), *training, self.prior_weight
-        ).with_draws(
-            self._draws, training.rows[training.is_positive], training.weights[training.is_positive]
-        )  # fmt: skip
+        with search.watch.part(_OF_SEARCH):
+            if search.search == "exact":
+                posterior = self._posterior_of("gibbs", training, max_cuts=_ALL_CUTS)
+                self._explore(posterior, training, search, solve=self._solver(training))
+                self.objective_ = self.exact_.objective
+                shown = self.exact_.union
+            elif self.likelihood == "pooled":
+                shown = self._fit_pooled(training, search)
+            else:
+                shown = self._sample(self.likelihood, training, search)
+        is_positive = training.is_positive
+        positives, weights = training.rows[is_positive], training.weights[is_positive]
+        found = LearnedBoxes.of(shown.halfway(training.rows), *training, self.prior_weight)
+        with search.watch.watching():
+            self._best = found.with_draws(self._draws, positives, weights)
 
     def _check_model(self) -> None:
         if self.search == "exact" and self.likelihood != "gibbs":

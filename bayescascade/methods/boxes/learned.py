@@ -9,6 +9,8 @@ import numpy as np
 from bayescascade.base.arrays import Flags, Floats
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.saved_arrays import read_array
+from bayescascade.base.watch import watch_in_use
+from bayescascade.costs.tried import coarse_first
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.matrix_sides import side_sql, side_words
 from bayescascade.data.sql import sql_case
@@ -83,11 +85,16 @@ class LearnedBoxes:
     ) -> "LearnedBoxes":
         """Return the union with the uncertainty of its sides; see `Side`.
 
-        The most similar box shares the largest part of the positives that are in either box.
+        The most similar box shares the largest part of the positives that are in either box. The
+        current watch may end this after some of the draws, which are spread over all of them.
         """
+        watch, n_used = watch_in_use(), 0
         own = self.union.inside(positives) * weights[:, np.newaxis]
         cuts: list[list[float]] = [[] for _ in self.sides]
-        for draw in draws:
+        for place in coarse_first(len(draws)):
+            if n_used and watch.is_over():
+                break
+            draw, n_used = draws[place], n_used + 1
             inside = draw.union.inside(positives)
             both = own.T @ inside
             either = own.sum(axis=0)[:, np.newaxis] + weights @ inside - both
@@ -101,9 +108,9 @@ class LearnedBoxes:
         if not draws:
             return self
         sides = [
-            side._replace(drawn=len(found) / len(draws)) if not found
+            side._replace(drawn=len(found) / n_used) if not found
             else side._replace(
-                drawn=len(found) / len(draws),
+                drawn=len(found) / n_used,
                 low=float(np.quantile(found, 0.05, method="lower")),
                 high=float(np.quantile(found, 0.95, method="higher")),
             )

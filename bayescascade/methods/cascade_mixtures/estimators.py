@@ -42,6 +42,7 @@ from bayescascade.model.summary import FitSummary
 from bayescascade.report.numbers import nats_text
 from bayescascade.report.page import BLANK, Heading, Page, Pieces, count_of
 
+_ROWS_AT_ONCE = 5_000  # that are scored between two looks at the time
 _INSIDE = {"independent": "independent columns", "dependent": "columns joined by a tree"}
 
 
@@ -97,7 +98,8 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
         Log posterior density after each EM step from the best start, nats, up to a constant. Empty
         for a cascade.
     log_likelihood_, bic_ : float
-        Log likelihood of all rows, nats; and minus twice this, plus ``n_parameters_ ln(rows)``.
+        Log likelihood of all rows, nats, NaN if it is of a cascade and the time limit came first;
+        and minus twice this, plus ``n_parameters_ ln(rows)``.
     n_parameters_ : int or None
         Number of free probabilities of the mixture. None for a cascade, whose `bic_` is NaN.
     entropy_ : float in [0, 1]
@@ -190,10 +192,21 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
             chooser, cascade, self.kind, self.n_starts, seeds
         )
         codes = table.codes.astype(np.int32)
-        self.log_likelihood_ = float(table.weights @ self._score_known(codes))
+        self.log_likelihood_ = self._log_likelihood(table, watch)
         unsure = float(table.weights @ entr(self._memberships(codes)).sum(axis=1))
         entropy = 1.0 - unsure / table.total_weight / math.log(max(2, self.n_components_))
         self.entropy_ = min(1.0, max(0.0, entropy))
+
+    def _log_likelihood(self, table: Table, watch: Watch) -> float:
+        """Return that of all rows; NaN for a cascade, which takes long, if the time is up."""
+        codes, n = table.codes.astype(np.int32), table.n_distinct
+        n_at_once = n if self.cascade_ is None or watch.seconds is None else _ROWS_AT_ONCE
+        parts: list[Floats] = []
+        for first in range(0, n, n_at_once):
+            if parts and watch.is_over():
+                return nan
+            parts.append(self._score_known(codes[:, first : first + n_at_once]))
+        return float(table.weights @ np.concatenate(parts))
 
     def _report(self, share: float) -> None:
         if self.progress is not None:
@@ -355,6 +368,8 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
         of_held_out = [] if math.isnan(self.held_out_) else [held_out]
         data = Pieces(data_pieces(summary, self.schema_))
         log_likelihood = f"log likelihood {nats_text(self.log_likelihood_)}"
+        if math.isnan(self.log_likelihood_):
+            log_likelihood = "log likelihood not known, because the time was up"
         if self.cascade_ is not None:
             kind = "1 class, a cascade averaged over its trees"
             return Heading([f"{self.title}: {kind}"]), data, Pieces([log_likelihood, *of_held_out])
@@ -421,7 +436,7 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
             "summary": self.summary_.to_dict(),
             "candidates": records_of(self._candidates),
             "objective": self.objective_.tolist(),
-            "log_likelihood": self.log_likelihood_,
+            "log_likelihood": known(self.log_likelihood_),
             "entropy": self.entropy_,
             "mixture": self._found.to_record(),
         }
@@ -430,7 +445,10 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
         self.summary_ = FitSummary.from_dict(record["summary"])
         self._candidates = [candidate_of(one) for one in record["candidates"]]
         self.objective_ = read_array(record, "objective", (None,))
-        self.log_likelihood_ = check_real("log_likelihood", record["log_likelihood"])
+        log_likelihood = record["log_likelihood"]
+        self.log_likelihood_ = nan
+        if log_likelihood is not None or record["candidates"][0]["kind"] != ONE:
+            self.log_likelihood_ = check_real("log_likelihood", log_likelihood)
         self.entropy_ = check_probability("entropy", record["entropy"])
         if self._candidates[0].settings.kind == ONE:
             self._found = cascade = AutoCascade.from_record(record["mixture"])

@@ -250,6 +250,9 @@ def integrate_missing(score: Callable[[Codes], Floats], schema: Schema, codes: C
             f"missing cells must be filled in by at most {_MOST_CELLS:,} ways where leaves are "
             f"dependent, got {n_ways.max():,.0f} in row {n_ways.argmax()}"
         )
+    if not is_missing.any():
+        distinct, at = np.unique(codes, axis=1, return_inverse=True)
+        return score(distinct)[at.reshape(-1)]
     levels = [range(n) for n in schema.n_levels.tolist()]
     filled: list[tuple[int, ...]] = []
     for row in codes.T.tolist():

@@ -21,6 +21,7 @@ same tree instead, ``(n_l + alpha) / (n + K alpha) / v_l``.
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
+from math import inf
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,7 +30,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.base.validation import check_real
-from bayescascade.base.watch import Watch, watch_in_use
+from bayescascade.base.watch import OutOfTime, Watch, watch_in_use
 from bayescascade.data.splitting import split_rows
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.counted_tree import CountedTree, split_shares
@@ -41,8 +42,11 @@ from bayescascade.methods.cascades.tree import Tree
 from bayescascade.methods.cascades.tree_posterior import CascadePosterior
 from bayescascade.model.baseline import Baseline
 from bayescascade.model.search import Seed
-from bayescascade.report.page import Page
+from bayescascade.report.page import Page, Pieces
 
+_OF_GROWTH = 0.2  # share of the time for the tree; each fold takes as long
+_COARSER = 4.0  # ratio of the sizes of leaves of trees that are grown one after the other
+_LEAST = 1e-3  # seconds
 _QUICK = 1.0  # seconds for a greedy tree if Ctrl-C came before any other tree
 
 
@@ -60,8 +64,9 @@ class DensityEstimationTree(Baseline[LearnedDensityTree]):
     concentration
         Number of pseudo-rows in each leaf.
     time_limit
-        Seconds after which no new fold starts, except the first. The finished folds choose the
-        complexity, which may then depend on the machine. The tree itself is always grown.
+        Seconds after which `fit` ends. A fifth of them is for the tree: if its leaves cannot all be
+        as small as `max_leaf_size`, they are larger. Then the folds that are finished choose the
+        complexity, one at least. So the tree may depend on the machine.
     columns, drop, nominal, ordinal, continuous, missing
         Which columns to use and how to read them; see `bayescascade.data.table.Table`.
 
@@ -72,6 +77,8 @@ class DensityEstimationTree(Baseline[LearnedDensityTree]):
         column these are any two sets of levels.
     complexity_ : float
         Complexity by which the tree was pruned.
+    stopped_after_ : float or None
+        The `time_limit` if it ended `fit`. Otherwise None.
     schema_ : Schema
         Columns and levels.
     feature_importances_ : (n_features_in_,) float64
@@ -108,6 +115,7 @@ class DensityEstimationTree(Baseline[LearnedDensityTree]):
     density: str = DetParameters.density.default
     random_state: Seed = DetParameters.random_state.default
     time_limit: float | None = DetParameters.time_limit.default
+    stopped_after_: float | None = field(init=False, default=None)
     _counted: CountedTree = field(init=False)
 
     @property
@@ -143,11 +151,12 @@ class DensityEstimationTree(Baseline[LearnedDensityTree]):
         def learn_in_time(table: Table) -> None:
             with watch.watching():
                 learn(table)
+            self.stopped_after_ = watch.seconds if watch.is_up else None
 
         return learn_in_time
 
     def _fit_table(self, table: Table) -> None:
-        grown, links = _grow(table, table.weights[np.newaxis], self)
+        (grown, links), most = _grow_in_time(table, self)
         complexity = self.complexity
         if complexity is None:
             candidates = _between(links)
@@ -155,9 +164,11 @@ class DensityEstimationTree(Baseline[LearnedDensityTree]):
             n_folds = max(1, min(self.n_folds, int(table.total_weight)))
             scores = np.zeros(candidates.size)
             for number, held_out in enumerate(split_rows(table.weights, n_folds, rng)):
-                if number > 0 and watch_in_use().is_over():
+                try:
+                    with watch_in_use().watching() if number else Watch(None).watching():
+                        scores += _scores(table, held_out, candidates, self, most)
+                except OutOfTime:
                     break
-                scores += _scores(table, held_out, candidates, self)
             best = scores.max()
             is_best = scores >= best - 1e-9 * abs(best)
             complexity = float(candidates[is_best][-1])  # ties: the smallest tree
@@ -167,7 +178,8 @@ class DensityEstimationTree(Baseline[LearnedDensityTree]):
         self.complexity_ = float(complexity)
 
     def _own_record(self) -> dict[str, Any]:
-        return {"complexity": self.complexity_, "tree": self._counted.to_record()}
+        after = {} if self.stopped_after_ is None else {"stopped_after": self.stopped_after_}
+        return {"complexity": self.complexity_, "tree": self._counted.to_record(), **after}
 
     def _read_own(self, record: Mapping[str, Any]) -> None:
         counted = CountedTree.from_record(record["tree"], self.schema_)
@@ -179,6 +191,8 @@ class DensityEstimationTree(Baseline[LearnedDensityTree]):
                 f"a saved complexity must be the parameter, {self.complexity}, got {complexity}"
             )
         self._counted, self.complexity_ = counted, complexity
+        after = record.get("stopped_after")
+        self.stopped_after_ = None if after is None else check_real("stopped_after", after)
 
     def _own_dict(self) -> dict[str, Any]:
         return {"complexity": self.complexity_, **self.tree_.to_dict()}
@@ -188,15 +202,37 @@ class DensityEstimationTree(Baseline[LearnedDensityTree]):
         return self.tree_.to_dot()
 
     def page(self) -> Page:
-        """Return the tree."""
-        return self.tree_.page()
+        """Return the tree, and whether the time limit ended its growth or pruning."""
+        if self.stopped_after_ is None:
+            return self.tree_.page()
+        told = f"stopped at the time limit of {self.stopped_after_:g} s"
+        return (*self.tree_.page(), Pieces([told], "dim"))
+
+
+def _grow_in_time(
+    table: Table, settings: DensityEstimationTree
+) -> tuple[tuple[GrownTree, Floats], float]:
+    """Return a tree and its weakest links, and the largest size of a leaf.
+
+    With a time limit, trees of large leaves are grown first, and the last that is finished is kept.
+    """
+    watch, weights = watch_in_use(), table.weights[np.newaxis]
+    sizes = [settings.max_leaf_size]
+    while watch.seconds is not None and sizes[-1] < table.total_weight:
+        sizes.append(_COARSER * max(1.0, sizes[-1]))  # the last tree is a root
+    *finer, coarsest = sizes
+    found = _grow(table, weights, settings, coarsest), coarsest
+    with suppress(OutOfTime), watch.part(_OF_GROWTH, is_final=True):
+        for most in finer[::-1]:
+            found = _grow(table, weights, settings, most), most
+    return found
 
 
 def _grow(
-    table: Table, weights: Floats, settings: DensityEstimationTree
+    table: Table, weights: Floats, settings: DensityEstimationTree, most: float
 ) -> tuple[GrownTree, Floats]:
     """Return a tree grown with the first weights, and its weakest links."""
-    least, most = settings.min_leaf_size, settings.max_leaf_size
+    least = settings.min_leaf_size
     grown = grow(table.schema, table.codes, weights, min_leaf_size=least, max_leaf_size=most)
     return grown, weakest_links(grown.tree, grown.errors)
 
@@ -208,13 +244,17 @@ def _between(links: Floats) -> Floats:
 
 
 def _scores(
-    table: Table, held_out: Floats, complexities: Floats, settings: DensityEstimationTree
+    table: Table,
+    held_out: Floats,
+    complexities: Floats,
+    settings: DensityEstimationTree,
+    most: float,
 ) -> Floats:
     """Return the score of held-out rows by the other rows' tree, for each complexity."""
     others = table.weights - held_out
     if not others.any():
         return np.zeros(complexities.shape)
-    grown, links = _grow(table, np.stack([others, held_out]), settings)
+    grown, links = _grow(table, np.stack([others, held_out]), settings, most)
     counts, scored = grown.counts
 
     def totals(values: Floats) -> Floats:
@@ -235,7 +275,10 @@ def _scores(
 
 def greedy_start(posterior: CascadePosterior) -> Tree:
     """Return the greedy tree; raises ParameterError if it has too many leaves."""
-    tree = DensityEstimationTree(random_state=0).fit(posterior.table).tree_.tree
+    left = watch_in_use().left
+    limit = max(left, _LEAST) if left < inf else None
+    det = DensityEstimationTree(random_state=0, time_limit=limit)
+    tree = det.fit(posterior.table).tree_.tree
     if posterior.log_density(tree) == -np.inf:
         raise ParameterError(
             f'start must be "random" where the greedy tree has more leaves, {tree.n_leaves}, '

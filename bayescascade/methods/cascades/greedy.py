@@ -39,6 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.arrays import Floats
+from bayescascade.base.watch import check_time
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.tree import LEAF, Tree, pack_block
 
@@ -76,6 +77,7 @@ def grow(
     codes (n_columns, n_rows) int; weights (n_weights, n_rows) float64 >= 0: the first ones
     determine the splits, and are not all 0; the others are only summed at the nodes. A leaf has at
     least the weight `min_leaf_size` >= 0, and a node of at most `max_leaf_size` >= 0 is not split.
+    OutOfTime between two nodes.
     """
     widths = [column.widths for column in schema.columns]
     is_nominal = [column.kind == "nominal" for column in schema.columns]
@@ -96,6 +98,7 @@ def grow(
         log_volumes.append(node.log_volume)
         split = None
         if node_counts[0] > max_leaf_size and node.log_volume > _LEAST_LOG_VOLUME:
+            check_time()
             split = _best_split(node, codes, weights[0], widths, is_nominal, min_leaf_size)
         if split is None:
             feature.append(LEAF)

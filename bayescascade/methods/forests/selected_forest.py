@@ -29,6 +29,7 @@ import numpy as np
 from sklearn.ensemble import RandomForestClassifier
 
 from bayescascade.base.arrays import Floats
+from bayescascade.base.timed_fit import fit_in_time
 from bayescascade.base.watch import OutOfTime, Watch, check_time, watch_in_use
 from bayescascade.costs.choice import is_compared
 from bayescascade.costs.items import CostItems
@@ -41,6 +42,7 @@ from bayescascade.methods.forests.parameters import SelectedForestParameters
 from bayescascade.model.search import seed_sequence
 from bayescascade.report.numbers import cost_texts
 
+_OF_SELECTION, _OF_FOREST = 0.5, 0.5  # shares of the time left; the rest is for judging
 _AT_ONCE = 0.05  # share of the budget for features that are always bought
 
 Features = frozenset[int]
@@ -56,8 +58,9 @@ class SelectedForestClassifier(ForestClassifier):
         Limit on the cost of each row. None: no limit. The cheapest features, up to 5 % of the
         budget, are always bought; after that, features that reduce the error.
     time_limit : float > 0 or None
-        Seconds, from its beginning, after which `fit` tries no more features. It buys at least the
-        best feature so far, and then grows the forest. The features may then depend on the machine.
+        Seconds, from its beginning, after which `fit` ends. Half of them are for the choice of
+        features; it buys at least the best so far. Then it grows the forest, which may have fewer
+        trees. The features may then depend on the machine.
 
     Attributes
     ----------
@@ -156,8 +159,11 @@ class SelectedForestClassifier(ForestClassifier):
             return shared[rows, features]
 
         nobody = np.bincount(training.labels) / len(training.labels)
-        order = _selected(self.items_, self.budget, loss, 1.0 - float((nobody**2).sum()))
-        return order, self._grown(template, training, frozenset(order))
+        watch = watch_in_use()
+        with watch.part(_OF_SELECTION, is_final=True):
+            order = _selected(self.items_, self.budget, loss, 1.0 - float((nobody**2).sum()))
+        with watch.part(_OF_FOREST, is_final=True):
+            return order, self._grown(template, training, frozenset(order))
 
     def _buy_nothing(self) -> None:
         super()._buy_nothing()
@@ -179,7 +185,7 @@ class SelectedForestClassifier(ForestClassifier):
         is_read = np.isin(self._encoder.source, list(features))
         rows = np.where(is_read, training.rows, np.float32(0.0))
         forest = RandomForestClassifier(**template.get_params())
-        return forest.fit(rows, training.labels)
+        return fit_in_time(forest, rows, training.labels)
 
     def _own_record(self) -> dict[str, Any]:
         return {"selected": self.selected_}

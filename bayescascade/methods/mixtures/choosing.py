@@ -193,7 +193,7 @@ def climb_all(
             return None
         rng = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(*key, i)))
         start = tuple(STARTS.values())[i % len(STARTS)]
-        belongs = start(rows, settings.n_components, rng)
+        belongs = start(rows, settings.n_components, rng, is_over)
         return climb(rows, settings, belongs, max_iter, tol, is_over)
 
     with ThreadPoolExecutor(n_threads) as pool:
@@ -211,14 +211,16 @@ def climb_all(
     return [[one for one in part if one is not None] for part in parts], stopped_early
 
 
-def _grown(rows: Rows, n_components: int, _: np.random.Generator) -> Floats:
+def _grown(
+    rows: Rows, n_components: int, _: np.random.Generator, is_over: Callable[[], bool]
+) -> Floats:
     """Start from boxes: repeatedly split off the level with the largest evidence gain."""
     alpha, place = 1.0 / np.bincount(rows.column)[rows.column], np.zeros(rows.weights.size, int)
     best = {0: _best_split(rows, place == 0, alpha)}
     while len(best) < n_components:
         box = max(best, key=lambda one: best[one][0])
         gain, level = best[box]
-        if gain == -np.inf:
+        if gain == -np.inf or is_over():
             break
         j = rows.column[level]
         is_split = (place == box) & (rows.codes[j] == level - rows.starts[j])
@@ -244,12 +246,14 @@ def _best_split(rows: Rows, inside: Flags, alpha: Floats) -> tuple[float, int]:
     return float(gains.max()), int(gains.argmax())
 
 
-def _near(rows: Rows, n_components: int, rng: np.random.Generator) -> Floats:
+def _near(
+    rows: Rows, n_components: int, rng: np.random.Generator, is_over: Callable[[], bool]
+) -> Floats:
     """Start from distant rows, drawn as in k-means++, each with its nearest rows."""
     nearest, place = np.ones(rows.weights.size), np.zeros(rows.weights.size, int)
     for k in range(n_components):
         chances = nearest * rows.weights
-        if not chances.sum() > 0:
+        if not chances.sum() > 0 or (k > 0 and is_over()):
             break
         row = rng.choice(chances.size, p=chances / chances.sum())
         distances = (rows.codes != rows.codes[:, [row]]).sum(axis=0).astype(float)
@@ -258,7 +262,9 @@ def _near(rows: Rows, n_components: int, rng: np.random.Generator) -> Floats:
     return _clustered(place, n_components)
 
 
-def _random(rows: Rows, n_components: int, rng: np.random.Generator) -> Floats:
+def _random(
+    rows: Rows, n_components: int, rng: np.random.Generator, _: Callable[[], bool]
+) -> Floats:
     """Start from random classes."""
     return rng.dirichlet(np.full(n_components, 0.5), size=rows.weights.size)
 

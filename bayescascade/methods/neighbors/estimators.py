@@ -38,6 +38,7 @@ from bayescascade.model.search import Search
 from bayescascade.report.numbers import share_text
 from bayescascade.report.page import Page, Pieces, count_of
 
+_OF_SEARCH = 0.6  # share of the time left for climbs and chains
 _STEPS = 2_000  # for each chain
 _KEPT = 100  # draws of each chain, and for predictions together
 _EPOCHS = 5  # default of `refine`
@@ -234,7 +235,8 @@ class NeighborCompressionClassifier(
         self.prior_scale_ = chosen.best.prior_scale
         self._n_choosing = chosen.start.n_held_out if self.prior_scale == AUTO else None
         posterior = chosen.posterior(self.classes_[labels], is_metric_fixed=not self.joint)
-        starts = chosen.states(posterior.layout, self.n_chains)
+        with watch.watching():
+            starts = chosen.states(posterior.layout, self.n_chains)
         if self._by_minibatches and not is_stopped:
             share = 1.0 if self.search == "ascent" else 0.5
             starts, is_stopped, timed_out = climb_each(
@@ -243,9 +245,10 @@ class NeighborCompressionClassifier(
             is_late |= timed_out
         if is_stopped:  # by Ctrl-C: no further climbs or draws; a checkpoint stays
             search = replace(search, search="ascent", max_iter=0, checkpoint=None, resume=False)
-        found = self._explore(
-            posterior, training, search, starts=starts, default_steps=_STEPS, n_blocks=_KEPT
-        )
+        with watch.part(_OF_SEARCH):  # the rest is for the probabilities of all rows
+            found = self._explore(
+                posterior, training, search, starts=starts, default_steps=_STEPS, n_blocks=_KEPT
+            )
         is_interrupted = is_stopped or found.run_.interrupted
         is_late = is_late or found.run_.timed_out
         self.run_ = replace(found.run_, interrupted=is_interrupted, timed_out=is_late)

@@ -27,7 +27,7 @@ from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.threads import single_threaded
 from bayescascade.base.validation import check_integer
-from bayescascade.base.watch import OutOfTime, check_time
+from bayescascade.base.watch import OutOfTime, check_time, watch_in_use
 from bayescascade.data.levels import level_text
 from bayescascade.data.units import Units
 from bayescascade.methods.neighbors.learned import Compressed, Layout, Rule, State
@@ -44,6 +44,7 @@ _MOST_PER_PROTOTYPE = 100  # rows for k-means
 _ITERATIONS = 25  # iterations of climbs to compare
 _FACTORS = 2.0 ** np.arange(-3, 7)  # first scales to compare, times the reference
 _STEP = 2.0**0.5  # ratio of scales to compare
+_PASSES, _PRODUCTS_A_SECOND = 50.0, 3e9  # of k-means over all rows and centers, with its start
 _USUAL = 4  # usual number of scales, for the reported progress
 
 Score = tuple[float, float]
@@ -175,9 +176,10 @@ def choose_start(
             prior_scale=first, **more,
         )  # fmt: skip
         tried.append((start.tried(first, partial(report, place)), units, start))
-        if start.is_stopped:
+        if start.is_stopped or watch_in_use().is_over():
             break
     best, units, chosen = max(tried, key=lambda one: one[0].score)
+    is_open = is_open and not watch_in_use().is_over()
     if is_open and not start.is_stopped and chosen.n_held_out:
         wide = chosen.tried(_WIDE, partial(report, len(choices)))
         best = wide if best.is_beaten_by(wide) else best
@@ -220,7 +222,9 @@ class Start:
             own = chosen[self._labels[chosen] == c]
             if own.size > _MOST_PER_PROTOTYPE * count:
                 own = self._rng.choice(own, _MOST_PER_PROTOTYPE * count, replace=False)
-            if self._how == "sample" or len(np.unique(self._rows[own], axis=0)) <= count:
+            is_short = watch_in_use().left < self._seconds_of_clusters(own.size, count)
+            is_sampled = self._how == "sample" or is_short
+            if is_sampled or len(np.unique(self._rows[own], axis=0)) <= count:
                 shares = self._weights_of(own)
                 shares = None if shares is None else shares / shares.sum()
                 found.append(self._rows[self._rng.choice(own, count, replace=False, p=shares)])
@@ -231,6 +235,10 @@ class Start:
                 clusters.fit(self._rows[own], sample_weight=self._weights_of(own))
             found.append(np.asarray(clusters.cluster_centers_, np.float64))
         return np.concatenate(found)
+
+    def _seconds_of_clusters(self, n_rows: int, count: int) -> float:
+        """Return the approximate time of k-means for the prototypes of one class."""
+        return float(_PASSES * n_rows * count * self._rows.shape[1] / _PRODUCTS_A_SECOND)
 
     def tried(self, prior_scale: float | None, report: Callable[[int], None]) -> Tried:
         """Return the best result on held-out rows, with a prior."""
@@ -264,10 +272,13 @@ class Start:
         posterior = self.posterior(self._seen, self._labels[self._seen])
         layout = posterior.layout
         unit = layout.metric_like(posterior.reference)
-        first = [self._scaled(unit, factor) for factor in _FACTORS]
-        numbers = max(
-            first, key=lambda one: posterior.log_likelihood(layout.state(self._points, one))
-        )
+        watch, values = watch_in_use(), np.full(_FACTORS.size, -inf)
+        for place in np.argsort(np.abs(np.log(_FACTORS)), kind="stable"):
+            metric = self._scaled(unit, _FACTORS[place])
+            values[place] = posterior.log_likelihood(layout.state(self._points, metric))
+            if watch.is_over():
+                break
+        numbers = self._scaled(unit, _FACTORS[int(values.argmax())])
         if layout.n_metric > 1:
             numbers = _climbed(_Shape(posterior, self._points), numbers)
         return numbers
