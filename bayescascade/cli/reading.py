@@ -44,7 +44,7 @@ _FILE_OPTIONS = (
         "--skip",
         type=Integer(0),
         metavar="N",
-        help="Leave out so many lines before the header, such as titles.",
+        help="Leave out this number of lines before the header, such as titles.",
     ),
     click.option(
         "--comment", metavar="TEXT", help='Leave out lines that begin with this text, such as "#".'

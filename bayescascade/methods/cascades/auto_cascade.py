@@ -420,7 +420,7 @@ class AutoCascade(Baseline[LearnedDensityTree]):
             "candidates": [one.to_record() for one in self._candidates],
             "cascade": self.cascade_.to_record(),
             "readable": None if self.readable_ is None else self.readable_.to_record(),
-            "mixture": None if self.mixture_ is None else self.mixture_._asdict(),
+            "mixture": None if self.mixture_ is None else self.mixture_.to_record(),
         }
 
     def _read_own(self, record: Mapping[str, Any]) -> None:

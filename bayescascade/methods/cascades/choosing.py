@@ -69,7 +69,7 @@ class MixtureBeside(NamedTuple):
 
     n_components: int
     gain: float  # nats a row over the cascade
-    error: float  # standard error of the gain
+    error: float  # standard error of the gain; infinite if it is unknown
 
     @property
     def words(self) -> str:
@@ -84,9 +84,13 @@ class MixtureBeside(NamedTuple):
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "MixtureBeside":
-        """Read the result of ``_asdict()``."""
-        gain, error = float(record["gain"]), float(record["error"])
-        return cls(int(record["n_components"]), gain, error)
+        """Read the result of `to_record`."""
+        error = math.inf if record["error"] is None else float(record["error"])
+        return cls(int(record["n_components"]), float(record["gain"]), error)
+
+    def to_record(self) -> dict[str, Any]:
+        """Return plain JSON types, with None for an unknown error."""
+        return {**self._asdict(), "error": self.error if math.isfinite(self.error) else None}
 
 
 def weigh_mixture(

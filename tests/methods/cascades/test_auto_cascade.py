@@ -153,6 +153,14 @@ def classes_of(n_rows, noise, seed):
     return pd.DataFrame(told)
 
 
+def test_an_unknown_error_of_a_mixture_is_saved():
+    """Too few held-out rows for an error must not end a fit when it is saved."""
+    beside = choosing.MixtureBeside(3, 0.1, math.inf)
+    record = json.loads(json.dumps(beside.to_record(), allow_nan=False))
+    assert choosing.MixtureBeside.from_record(record) == beside
+    assert beside.words == ""
+
+
 @pytest.mark.slow
 def test_a_mixture_that_is_better_is_named(monkeypatch, tmp_path):
     """In one line, with a gain that CascadeMixture has at least; not if it is chance."""
