@@ -1,22 +1,25 @@
-"""Effects of a treatment on each row: how often their sign is right, and how wide intervals are.
+"""Effects of a treatment on each row: how often their sign is right, and that of intervals.
 
     python -m tests.benchmarks.effects worlds [--seeds N]
     python -m tests.benchmarks.effects rules [--seeds N]
+    python -m tests.benchmarks.effects intervals
     python -m tests.benchmarks.effects thesis [--seeds N] [--tables T ...] [--methods M ...]
     python -m tests.benchmarks.effects acic --data FOLDER [--seeds N]
     python -m tests.benchmarks.effects lalonde --data FOLDER
 
 `worlds` learns from 2,000 rows of four made worlds and asks about 5,000 others: the share of right
-signs where the effect is above .02 either way, the share of intervals of 95 % that hold it, and the
-signs of two logistic regressions and of two forests, one an arm. `rules` learns a line, and a tree
-and associations of it, from 500 rows; measures the effect in each rule on 1,000 others; and counts
-the intervals that hold the effect, of 20,000 more, those that exclude 0, and the sets of rows in
-which some rule has a star. `thesis` repeats tables 4.1 and 4.3 to 4.6 of Goh (2018): the loss l_.01
-and l_.1, whose truth is drawn, and the share of wrong signs of expected effects, which the tables
-do not have; "rbf tuned" is the machine whose scales are chosen by its own loss, and "all alike"
-says of each row what helps most of them. `acic` reads acic2016_x.csv and acic2016_outcomes.csv: the
-root mean square error, and what treating where h > 0 loses to treating where it works. `lalonde`
-reads lalonde_nsw.csv, and prints for whom a job training made it likelier to earn anything in 1978.
+signs where the effect is above .02 either way, and the signs of two logistic regressions and of two
+forests, one an arm. `rules` learns a line, and a tree and associations of it, from 500 rows;
+measures the effect in each rule on 1,000 others; and counts the intervals that hold the effect, of
+20,000 more, those that exclude 0, and the sets of rows in which some rule has a star. `intervals`
+draws groups of rows with few treated rows or rare outcomes, and counts the intervals that hold the
+effect: those that are printed, and a mean's. `thesis` repeats tables 4.1 and 4.3 to 4.6 of Goh
+(2018): the loss l_.01 and l_.1, whose truth is drawn, and the share of wrong signs of expected
+effects, which the tables do not have; "rbf tuned" is the machine whose scales are chosen by its own
+loss, and "all alike" says of each row what helps most of them. `acic` reads acic2016_x.csv and
+acic2016_outcomes.csv: the root mean square error, and what treating where h > 0 loses to treating
+where it works. `lalonde` reads lalonde_nsw.csv, and prints for whom a job training made it likelier
+to earn anything in 1978.
 """
 
 import warnings
@@ -34,7 +37,15 @@ from sklearn.svm import SVC
 from bayescascade import CausalSVM, EffectModel
 from tests.benchmarks.effect_data import DESIGNS, acic, world
 from tests.benchmarks.figures import say
+from tests.methods.effects.worlds import World, coverage, pooled_student
 
+GROUPS = [
+    World(share, rate, n_rows, effect)
+    for share, rate, n_rows in (
+        (0.05, 0.10, 200), (0.05, 0.01, 500), (0.10, 0.30, 60), (0.20, 0.10, 60), (0.50, 0.50, 20),
+    )
+    for effect in (0.0, 0.1)
+] + [World(0.05, 0.10, 500, 0.05, True), World(0.30, 0.30, 200, 0.0, True)]  # fmt: skip
 LEAST = 0.02  # effects whose sign counts
 SVM_LENGTHS = {"0.05": 10.0**0.5, "0.1": 5.0**0.5}  # exp(-width d^2) is exp(-d^2 / (2 length^2))
 
@@ -42,23 +53,14 @@ SVM_LENGTHS = {"0.05": 10.0**0.5, "0.1": 5.0**0.5}  # exp(-width d^2) is exp(-d^
 def main():
     """Print the tables that are asked for."""
     made = ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    made.add_argument("what", choices=["worlds", "rules", "thesis", "acic", "lalonde"])
+    made.add_argument("what", choices=list(TABLES))
     made.add_argument("--seeds", type=int, default=4)
     made.add_argument("--tables", nargs="+", choices=list(DESIGNS), default=list(DESIGNS))
     made.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
     made.add_argument("--data", type=Path, default=Path())
     given = made.parse_args()
     warnings.simplefilter("ignore", UserWarning)
-    if given.what == "worlds":
-        worlds(given.seeds)
-    elif given.what == "rules":
-        of_rules(given.seeds)
-    elif given.what == "acic":
-        semi_real(given.data, given.seeds)
-    elif given.what == "lalonde":
-        lalonde(given.data)
-    else:
-        thesis(given.tables, given.methods, given.seeds)
+    TABLES[given.what](given)
 
 
 class Two:
@@ -98,14 +100,14 @@ def learned(model, rows):
 
 def worlds(n_seeds):
     """Print the table of made worlds."""
-    say("world               default  interval  two logistic  two forests  tree told  seconds")
+    say("world               default  two logistic  two forests  tree told  seconds")
     for truth in ("linear", "rules"):
         for is_confounded in (False, True):
             found = np.mean(
                 [_of_world(world(truth, is_confounded, s)) for s in range(n_seeds)], axis=0
             )
             name = f"{truth}, {'confounded' if is_confounded else 'randomized'}"
-            widths = (9, 10, 14, 13, 11)
+            widths = (9, 14, 13, 11)
             texts = [f"{one:{width}.3f}" for one, width in zip(found, widths, strict=False)]
             say(f"{name:<18}{''.join(texts)}{found[-1]:9.1f}")
 
@@ -113,14 +115,10 @@ def worlds(n_seeds):
 def _of_world(known):
     rows, asked = known.part(slice(0, 2000)), known.part(slice(2000, None))
     model, seconds = learned(EffectModel(random_state=0), rows)
-    holds = np.nan
-    if model.learner_ != "forest":
-        low, high = model.effect_interval(asked.X).T
-        holds = float(np.mean((low <= asked.effect) & (asked.effect <= high)))
     told = model.explain(rows.X, kind="tree", random_state=0)
     others = [learned(each, rows)[0] for each in (Two(LogisticRegression), two_forests())]
     signs = [_right(one.decision_function(asked.X), asked) for one in (model, *others)]
-    return [signs[0], holds, *signs[1:], _right(told.predict(asked.X) - 0.5, asked), seconds]
+    return [*signs, _right(told.predict(asked.X) - 0.5, asked), seconds]
 
 
 def _right(h, asked):
@@ -158,6 +156,19 @@ def _of_rules(known, seed):
     is_measured = np.isfinite(low)
     holds, excludes = (low <= truth) & (truth <= high), (low > 0.0) | (high < 0.0)
     return tuple(each[is_measured] for each in (holds, excludes, effects.is_clear))
+
+
+def of_intervals():
+    """Print how often intervals of groups are right, where few rows are treated or have events."""
+    say("treated  rate  rows  effect  confounded  printed  hold the effect  a mean's do")
+    for world_of_rows in GROUPS:
+        found, n_printed = coverage(world_of_rows, 2000, np.random.default_rng(0))
+        others, _ = coverage(world_of_rows, 2000, np.random.default_rng(0), pooled_student)
+        share, rate, n_rows, effect, is_confounded = world_of_rows
+        say(
+            f"{share:7.2f}{rate:6.2f}{n_rows:6}{effect:8.2f}{'yes' if is_confounded else 'no':>12}"
+            f"{n_printed / 2000:9.3f}{found:17.3f}{others:13.3f}"
+        )
 
 
 def semi_real(folder, n_seeds):
@@ -228,6 +239,14 @@ def _methods():
 
 
 METHODS = _methods()
+TABLES = {
+    "worlds": lambda given: worlds(given.seeds),
+    "rules": lambda given: of_rules(given.seeds),
+    "intervals": lambda _: of_intervals(),
+    "thesis": lambda given: thesis(given.tables, given.methods, given.seeds),
+    "acic": lambda given: semi_real(given.data, given.seeds),
+    "lalonde": lambda given: lalonde(given.data),
+}
 
 
 def thesis(tables, methods, n_seeds):
