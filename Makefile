@@ -34,7 +34,7 @@ demo: $(VENV)/.installed
 	$(bin)/bayescascade show $(demo)/titanic.json --given sex=male
 	$(bin)/bayescascade diagnose $(demo)/titanic.nc
 	$(bin)/bayescascade classify data/tic_tac_toe.csv --target outcome --max-size 3 --seed 0 --out $(demo)/games.json
-	$(bin)/bayescascade budget data/liver_clinic.csv --target outcome --costs data/liver_clinic_costs.csv --budgets 5,10,20,43 --seed 0 --plot $(demo)/patients.png
+	$(bin)/bayescascade budget data/liver_clinic.csv --target outcome --costs data/liver_clinic_costs.csv --budgets 5,10,20,43 --method prune --seed 0 --plot $(demo)/patients.png
 
 test: $(VENV)/.installed-test
 	$(bin)/python -m pytest -n 2 --dist worksteal

@@ -99,13 +99,17 @@ class _Share(ProgressColumn):
 
 
 class _Left(ProgressColumn):
-    """The time left, if it is known, by the speed of the last half minute."""
+    """The time left, if it is known, by the speed of the last half minute before a report."""
 
     max_refresh = 0.5
 
     def render(self, task: Task) -> Text:
         seconds = task.time_remaining
         if seconds is None or task.finished:
+            return Text("")
+        now = time.monotonic()
+        seconds -= now - task.fields.get("heard", now)
+        if seconds <= 0:  # it has become slower, who knows how much
             return Text("")
         minutes, seconds = divmod(int(seconds), 60)
         hours, minutes = divmod(minutes, 60)
@@ -138,4 +142,6 @@ def _update(
     if total != shown.total or report.done < shown.completed:  # a new stage with another speed
         bar.reset(task)
         shown.total = total  # `reset` cannot set None
-    bar.update(task, description=report.phase, completed=report.done, news=news)
+    bar.update(
+        task, description=report.phase, completed=report.done, news=news, heard=time.monotonic()
+    )

@@ -114,12 +114,16 @@ class ProgressLines:
         return ", ".join(news)
 
     def _left(self, heard: _Heard, now: float) -> float | None:
-        """Return the seconds left in the phase, at its speed so far; None if unknown."""
+        """Return the seconds left in the phase, at its speed so far; None if unknown.
+
+        A phase that lasts longer than this is slower now, and how much slower is unknown.
+        """
         n_done = heard.report.done - heard.done
         if n_done <= 0 or heard.at <= heard.since:
             return None
         left = (heard.report.total - heard.report.done) * (heard.at - heard.since) / n_done
-        return max(0.0, left - (now - heard.at))
+        left -= now - heard.at
+        return left if left > 0.0 else None
 
 
 def _clock_text(seconds: float) -> str:

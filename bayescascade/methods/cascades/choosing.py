@@ -249,10 +249,6 @@ class Chooser:
             self._ends[candidate.kind[0]] = best.settings.get(name, usual)
         return best
 
-    def _say(self, what: str) -> None:
-        """Report the stage, and how long it may take: most tables need far less."""
-        self.report(f"{what} cascades, at most about {math.ceil(self.left * 1e-9)} s left")
-
     def _better(self, best: Candidate, other: Candidate, gain: float) -> Candidate | None:
         """Return another candidate if its evidence is larger by a margin; otherwise None."""
         found = self._weigh(other)
@@ -276,7 +272,7 @@ class Chooser:
             return None
         if self.known:  # from now on there is a result to keep
             check_time()
-            self._say("trying")
+            self.report(f"trying cascades, {len(self.known)} so far")
         self.left -= expected
         try:
             found, of_passes = weighed(
@@ -335,7 +331,7 @@ class Chooser:
         found = list[Candidate]()
         for one in contestants:
             check_time()
-            self._say("comparing")
+            self.report("comparing cascades")
             found += held_out.scored(one, n_steps)
         return sorted(found, key=lambda one: -one.held_out)
 

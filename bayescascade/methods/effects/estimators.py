@@ -182,7 +182,8 @@ class EffectModel(MatrixEstimator):
         known = known[used] if np.ndim(known) else known
         if not isinstance(target, str):
             target = check_weights("target", target, len(used))[used]
-        notice(f"a fit to {len(training.y):,} rows", self.expected_seconds(len(training.y)))
+        seconds = self.expected_seconds(len(training.y))
+        notice(f"a fit to {len(training.y):,} rows", seconds, is_measured=False)
         seed = int(seed_sequence(self.random_state).generate_state(1)[0] >> 1)
         with single_threaded():
             found = compared(training, known, adjust, target, seed, self.n_jobs)

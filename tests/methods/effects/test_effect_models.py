@@ -110,7 +110,7 @@ def test_a_long_fit_says_so_beforehand(monkeypatch):
     assert given.expected_seconds(1000) < 1.0 < 10.0 < chosen.expected_seconds(1000)
     assert EffectModel().expected_seconds(4000) < 10.0 < EffectModel().expected_seconds(5000)
     monkeypatch.setattr(notices, "MOST_SILENT", 0.0)
-    with pytest.warns(UserWarning, match="a fit to 60 rows takes about"):
+    with pytest.warns(UserWarning, match="a fit to 60 rows takes long"):
         given.fit(X, y, t, 0.5)
 
 
