@@ -42,7 +42,8 @@ def decision_of(
     from bayescascade.model.decisions import Decision
 
     asked = decision_options(model, path, threshold, class_costs)
-    return Decision.of(model.classes_, **asked) if asked else Decision()
+    decides = getattr(model, "decision", None)  # not of a model of numbers
+    return Decision() if decides is None else decides(**asked)
 
 
 def decision_options(

@@ -32,6 +32,10 @@ class LabeledFiles(ClassifierMixin):  # type: ignore[misc] # untyped base
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of each class for each row, (n_rows, n_classes) float64."""
 
+    def decision(self, threshold: Any = None, class_costs: Any = None) -> Decision:
+        """Return the rule by which `predict` chooses a class, given its arguments."""
+        return Decision.of(self.classes_, threshold, class_costs)
+
     @by_partitions
     def predict(self, X: Any, *, threshold: Any = None, class_costs: Any = None) -> NDArray[Any]:
         """Return the most probable class of each row, or the class of least cost, (n_rows,).
@@ -61,8 +65,8 @@ class LabeledFiles(ClassifierMixin):  # type: ignore[misc] # untyped base
             row.
         """
         probabilities = self.predict_proba(X)  # raises NotFittedError
-        decision = Decision.of(self.classes_, threshold, class_costs)
-        labels: NDArray[Any] = self.classes_[decision.choose(probabilities)]
+        chosen = self.decision(threshold, class_costs).choose(probabilities)
+        labels: NDArray[Any] = self.classes_[chosen]
         return labels
 
     @abstractmethod
@@ -95,7 +99,7 @@ class LabeledFiles(ClassifierMixin):  # type: ignore[misc] # untyped base
         rows = X if _is_read(X) else GivenRows.of(X, self.learned_columns)
         probabilities = self.predict_block(rows, first_row, unknown=UnknownCells()).probabilities
         assert probabilities is not None
-        chosen = Decision.of(self.classes_, threshold, class_costs).choose(probabilities)
+        chosen = self.decision(threshold, class_costs).choose(probabilities)
         told = {
             "predicted": self.classes_[chosen],
             "probability": probabilities[range(len(chosen)), chosen],

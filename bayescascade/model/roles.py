@@ -14,6 +14,7 @@ from bayescascade.base.arrays import Codes, Floats
 from bayescascade.data.schema import Schema
 from bayescascade.data.unknown import UnknownCells
 from bayescascade.model.conditionals import PredictedColumn
+from bayescascade.model.decisions import Decision
 from bayescascade.model.density_parts import DensityParts
 from bayescascade.report.page import Page
 
@@ -182,6 +183,9 @@ class Classifier(Predictor, Protocol):
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of each class for each row, (n_rows, n_classes)."""
+
+    def decision(self, threshold: Any = None, class_costs: Any = None) -> Decision:
+        """Return the rule that chooses a class by these probabilities."""
 
 
 @runtime_checkable

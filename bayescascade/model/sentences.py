@@ -243,7 +243,7 @@ def _classified(model: Any, X: Any, y: Any) -> tuple[list[str], Page, tuple[Unit
             f"held_out must have a label for each row, {len(probabilities)}, got {len(codes)}"
         )
     scores = LabelScores(len(model.classes_), positive_of(model))
-    scores.add(codes, probabilities)
+    scores.add(codes, probabilities, None, model.decision().choose(probabilities))
     usual = np.bincount(codes).max() / len(codes)
     right = share_with_error(scores.accuracy, scores.accuracy_error)
     told = [

@@ -20,16 +20,20 @@ from bayescascade.data.matrix_sides import readable_sql, side_words
 from bayescascade.data.sql import sql_case, sql_literal
 from bayescascade.methods.boxes.learned import DRAWN, KEPT_OUT, LearnedBoxes
 from bayescascade.methods.boxes.union import BoxUnion
+from bayescascade.model.decisions import Decision
 from bayescascade.model.importances import importance_shares
 from bayescascade.model.matrix_classifier import MatrixClassifier
 from bayescascade.model.record import NOT_SAVED
 from bayescascade.model.reporting import OF_ROWS
 from bayescascade.model.sentences import doubt_sentences
 from bayescascade.report.axes import Bar, class_color, plot_bars
+from bayescascade.report.numbers import probability_text
 from bayescascade.report.page import BLANK, Page, Pieces
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+_ROUNDING = 1e-9  # relative, of a mean of equal rates
 
 
 class RareRows(NamedTuple):
@@ -49,6 +53,8 @@ class BoxesClassifier(MatrixClassifier):
         The union that is printed. Each side is halfway to the next row outside.
     positive_ : label
         The rare class.
+    threshold_ : float
+        Probability of the rare class from which `predict` names it.
     """
 
     purpose: ClassVar[str] = (
@@ -58,6 +64,7 @@ class BoxesClassifier(MatrixClassifier):
     _not_saved: ClassVar[tuple[str, ...]] = (*NOT_SAVED, "positive")  # its index is
 
     positive: Any
+    negative_weight: float | str
     _best: LearnedBoxes
     _place: int  # index of the rare class in `classes_`
     _span: Floats  # mean, minimum and maximum of each column of the matrix, (3, n_columns)
@@ -86,6 +93,26 @@ class BoxesClassifier(MatrixClassifier):
         return RareRows(rows[kept], (training.labels == self._place)[kept], training.weights[kept])
 
     # -- classifying -------------------------------------------------------------------------------
+
+    @property
+    def threshold_(self) -> float:
+        """Probability of the rare class from which `predict` names it.
+
+        With p above ``w / (1 + w)``, a row is worth more inside than outside: a positive outside
+        costs 1, a negative inside the `negative_weight` w. For "balanced" this is the share of the
+        rare class. A rate that equals it says nothing, and names the other class.
+        """
+        check_is_fitted(self)
+        cost, gain = self.negative_weight, 1.0
+        if isinstance(cost, str):  # with the prior rows of the rates
+            gain, cost = (self._best.counts.sum(axis=0) + self._best.prior_weight).tolist()
+        return cost / (cost + gain) * (1.0 + _ROUNDING)
+
+    def decision(self, threshold: Any = None, class_costs: Any = None) -> Decision:
+        """Return the rule by which `predict` chooses a class; by default with `threshold_`."""
+        if threshold is not None or class_costs is not None:
+            return super().decision(threshold, class_costs)
+        return Decision(self.threshold_ if self._place == 1 else 1.0 - self.threshold_)
 
     def _averaged_unions(self) -> Sequence[LearnedBoxes]:
         """Return the unions whose mean rate is predicted."""
@@ -137,14 +164,12 @@ class BoxesClassifier(MatrixClassifier):
         )
         is_rare = label is None or class_number(self.classes_, label) == self._place
 
-        # a tie goes to the first class
-        is_called = np.greater_equal if self._place == 0 else np.greater
-
         def sql_of(union: LearnedBoxes) -> str:
             rates = union.rates if is_rare else 1.0 - union.rates
             values = [sql_literal(float(rate)) for rate in rates]
             if label is None and len(unions) == 1:
-                values = [rare if one else others for one in is_called(rates, 0.5).tolist()]
+                is_named = union.rates >= self.threshold_
+                values = [rare if one else others for one in is_named.tolist()]
             return "\n".join(union.to_sql(self._encoder, means, *values))
 
         counts = Counter(map(sql_of, unions))  # chains stay at their states
@@ -153,8 +178,8 @@ class BoxesClassifier(MatrixClassifier):
         if len(unions) > 1:
             told = ["({}) / {:.1f}e0".format("\n+ ".join(terms), len(unions))]
             if label is None:
-                sign = ">" if self._place == 1 else ">="
-                told = sql_case([(f"{told[0]} {sign} 5e-1", [rare])], [others])
+                threshold = sql_literal(self.threshold_)
+                told = sql_case([(f"{told[0]} >= {threshold}", [rare])], [others])
         readable = readable_sql(self._reader)
         return "\n".join(sql_case([(readable, told)]) if readable else told)
 
@@ -195,8 +220,11 @@ class BoxesClassifier(MatrixClassifier):
         return [*super()._facts(), f'"{level_text(self.positive_)}" in boxes']
 
     def _page(self) -> Page:
+        rare, least = level_text(self.positive_), probability_text(self.threshold_)
         key = [f"{heading}: {words}" for heading, words in self._best.headings]
-        return (*self._shown(), BLANK, Pieces(key, "dim")) if key else self._shown()
+        named = Pieces([f'"{rare}" is predicted from a probability of {least}'])
+        shown = (*self._shown(), BLANK, named)
+        return (*shown, Pieces(key, "dim")) if key else shown
 
     def _shown(self) -> Page:
         return self._best.page(self._encoder, level_text(self.positive_))

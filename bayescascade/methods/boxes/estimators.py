@@ -66,6 +66,9 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
         The union that is printed.
     positive_ : label
         The rare class.
+    threshold_ : float
+        Probability of the rare class from which `predict` names it: w / (1 + w) for the
+        `negative_weight` w, and the share of the rare class if it is "balanced".
     objective_ : float
         Objective of the union of an exact search; see `exact.levels`.
     exact_ : CertifiedUnion

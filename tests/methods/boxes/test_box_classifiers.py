@@ -56,6 +56,28 @@ def test_what_is_not_proved_is_not_called_exact(rng, monkeypatch):
     assert "to the solver's tolerance" in str(program)
 
 
+@pytest.mark.parametrize("labels", ["no yes", "rare usual"], ids=["second", "first"])
+def test_the_rare_class_is_named_where_the_objective_gains(labels, rng):
+    """A rule of one half never names a class of which the box has three rows in ten."""
+    X = rng.random((400, 2))
+    corner = (X > 0.6).all(axis=1)
+    is_rare = rng.random(400) < np.where(corner, 0.3, 0.01)
+    usual, rare = labels.split() if labels == "no yes" else labels.split()[::-1]
+    y = np.where(is_rare, rare, usual)
+    model = BoxClassifier(**EXACT).fit(X, y)
+    share = is_rare.mean()
+    assert model.threshold_ == pytest.approx(share, rel=0.2)
+    assert model.predict_proba(X)[:, list(model.classes_).index(rare)].max() < 0.5
+    np.testing.assert_array_equal(model.predict(X) == rare, model.boxes_.contains(X))
+    assert f'"{rare}" is predicted from a probability of 0.0' in str(model)
+    assert (model.predict(X, threshold=0.5) == usual).all()  # the broken twin
+    dear = BoxClassifier(**EXACT | {"negative_weight": 0.9}).fit(X, y)
+    assert dear.threshold_ == pytest.approx(0.9 / 1.9)
+    none = BoxClassifier(**EXACT, box_cost=1e6).fit(X, y)
+    assert none.boxes_.n_boxes == 0
+    assert (none.predict(X) == usual).all()
+
+
 def test_the_doubt_of_a_side_is_that_of_the_most_similar_boxes():
     """By hand: of four draws three close the side, two of them in a box that is not the first."""
     rows, flags = np.array([[1.0, 5.0], [2.0, 6.0], [8.0, 1.0], [9.0, 0.0]]), np.array([True] * 4)
