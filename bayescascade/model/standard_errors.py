@@ -28,7 +28,7 @@ from bayescascade.base.arrays import Floats
 
 _NORMAL = 1.96
 _OF_SKEW = (1.0 + 2.0 * _NORMAL**2) / (6.0 * _NORMAL)
-_LEAST_FOR_MEANS = 100.0  # with fewer rows, the dearest rows are often not among them
+_LEAST_FOR_COSTS = 100.0  # with fewer rows, the dearest rows are often not among them
 _EQUAL = 1e-28  # a relative variance that rounding alone explains
 _LEAST_FOR_SPLITS = 1000.0  # with fewer, halves often have none of a rare level
 
@@ -80,8 +80,9 @@ def splits_error(values: Floats, n: float) -> float:
 class WeightedMean:
     """Sums over values; a weight is the number of equal values."""
 
-    def __init__(self) -> None:
-        """Start without values."""
+    def __init__(self, least: float = _LEAST_FOR_COSTS) -> None:
+        """Start without values; with less weight than `least`, the mean has no standard error."""
+        self._least = least
         self._origin = 0.0  # a mean of some values: keeps the digits of differences
         self._sums = np.zeros(4)  # of the weights times powers of differences from the origin
 
@@ -108,9 +109,9 @@ class WeightedMean:
 
     @property
     def standard_error(self) -> float:
-        """Standard error of the mean; 0 if all values are equal, NaN for less than 100 of them."""
+        """Standard error of the mean; 0 if all values are equal, NaN for too few of them."""
         n = self.weight
-        if not n >= _LEAST_FOR_MEANS:
+        if not n >= self._least:
             return math.nan
         shift, second, third = (self._sums[1:] / n).tolist()
         variance = max(second - shift**2, 0.0)

@@ -59,6 +59,7 @@ _SEARCHED = (
 """The candidates for chains, if sums over all trees do not fit."""
 
 _LEAST_GAIN, _ERRORS = 0.05, 2.0
+_LEAST_ROWS = 70.0  # held-out rows, for a standard error of the gain
 _SMOOTHINGS = (1.0, 4.0, 16.0)
 _N_STARTS, _MAX_ITER, _TOL = 2, 50, 3e-4
 _MOST_STEPS = 1e11  # for choosing a mixture: some seconds
@@ -124,7 +125,7 @@ def weigh_mixture(
         best = max(climbs, key=lambda one: one.objective[-1])
         mixture = MixtureDensity.of(held.schema, rows, best.components)
         scores.append(mixture.score_codes(held.codes.astype(np.int32)))
-    gain = WeightedMean()
+    gain = WeightedMean(least=_LEAST_ROWS)
     gain.add(np.concatenate(scores) - of_cascade, weights)
     error = gain.standard_error
     return MixtureBeside(settings.n_components, gain.mean, math.inf if math.isnan(error) else error)
