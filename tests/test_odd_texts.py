@@ -113,3 +113,12 @@ def test_many_columns_share_a_note():
     told = [note for note in Table.from_frame(rows).notes if "differ only" in note]
     assert len(told) == 1
     assert told[0].startswith('columns "v", "w", "x", "y" have levels')
+
+
+def test_a_second_header_is_named(tmp_path):
+    """It would turn all numbers into levels."""
+    numbers = ["years", *(str(i % 60) for i in range(N - 1))]
+    path = written(tmp_path, age=numbers, months=["months", *numbers[1:]])
+    told = " ".join(Table.from_csv(path).notes)
+    assert told.count('" in row 1 (ReadAs(na={') == 2
+    assert "if row 1 is a second header, ReadAs(skip=1) reads it as the header" in told

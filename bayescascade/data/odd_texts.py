@@ -125,7 +125,11 @@ def odd_words(name: str, odd: Sequence[str], row_of: RowOf) -> str:
     told = (f'"{t}"' + (f" in row {row}" if row else "") for t, row in places.items())
     values = {name: list(odd)}
     missing = typed(f"ReadAs(na={values})", f"--na {typed_names(name)}:{typed_names(*odd)}")
-    return f"{', '.join(told)} ({missing} reads missing cells there)"
+    more = ""
+    if list(places.values()) == [1]:
+        skip = typed("ReadAs(skip=1)", "--skip 1")
+        more = f"; if row 1 is a second header, {skip} reads it as the header"
+    return f"{', '.join(told)} ({missing} reads missing cells there{more})"
 
 
 def quoted_texts(texts: Iterable[str]) -> str:

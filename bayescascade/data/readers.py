@@ -54,8 +54,8 @@ class _ColumnFile(ABC):
         """Yield the rows' cells in the columns `names`, at most `chunk_rows` rows at a time."""
         for batch in self._read(names):
             with _explained_notes(self.label, batch.schema):
-                frame = frame_of_arrow(pyarrow.Table.from_batches([batch]))
-            yield frame[list(names)]
+                frame = frame_of_arrow(pyarrow.Table.from_batches([batch]))[list(names)]
+            yield frame
 
     def batches(self, names: Sequence[str]) -> Generator[Batch, None, None]:
         """Yield the same as `blocks`, as Arrow's batches."""

@@ -176,7 +176,9 @@ class Table:
         schema: Schema | None = None,
         **declared: Unpack[Declared],
     ) -> "Table":
-        """Read CSV, Parquet, Arrow or Excel files (by their extension), in chunks, as one table.
+        """Read CSV, Parquet, Arrow, Excel, Stata, SAS or SPSS files as one table, in chunks.
+
+        The first bytes of a file with another extension decide what it is.
 
         Rows are counted in one pass. Weights, and columns that are cut into bins, need another pass
         over these columns only. An error also needs another pass, to name the row.
@@ -219,9 +221,12 @@ class Table:
         UTF-8, UTF-16 with its mark, or cp1252. The decimal separator may be a comma. Formats other
         than UTF-8 with commas are detected in the first bytes of the file, and `notes` report them.
         Cells have the same meaning as in pandas.read_csv, and the table is the same as by
-        `from_frame` for its DataFrame, with two exceptions: rows of another width than the header
-        and repeated column names are errors, and integers beyond 2**53 stay exact next to missing
-        cells. Memory holds a chunk and the distinct rows. Parameters and errors: see `from_files`.
+        `from_frame` for its DataFrame, with these exceptions: rows of another width than the header
+        and repeated column names are errors; integers beyond 2**53 stay exact next to missing
+        cells; integers with leading zeros are text; blanks at the ends of cells are left out; and
+        so are percent signs, currencies and commas between thousands, if all cells of a column
+        agree. `notes` report the last three. Memory holds a chunk and the distinct rows. Parameters
+        and errors: see `from_files`.
         """
         source = open_files(path, chunk_rows, CsvSource)
         return _read(source, Declarations(**declared), weights, schema)

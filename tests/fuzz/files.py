@@ -4,6 +4,7 @@
 of our own, or return what works: never another exception, a hang, or more than a gigabyte.
 """
 
+import gzip
 import io
 import json
 import resource
@@ -11,6 +12,7 @@ import signal
 import sys
 import tempfile
 import warnings
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -102,12 +104,14 @@ def check_checkpoint(problem: Problem) -> None:
 
 
 def check_table(problem: Problem) -> None:
-    """Read a damaged CSV or Parquet file."""
+    """Read a damaged file of a kind that is read, under its own name or another one."""
     rng = problem.rng
-    suffix = ("csv", "parquet")[rng.integers(2)]
+    suffix = ("csv", "parquet", "dta", "zip", "gz")[rng.integers(5)]
     content = damaged_bytes(rng, _table(suffix))
-    read = Table.from_csv if suffix == "csv" else Table.from_parquet
-    with _file(content, f"rows.{suffix}") as path, _limits():
+    problem.note(kind=suffix)
+    read = {"csv": Table.from_csv, "parquet": Table.from_parquet}.get(suffix, Table.from_files)
+    name = suffix if suffix == "parquet" or rng.random() < 0.5 else "csv"
+    with _file(content, f"rows.{name}") as path, _limits():
         try:
             table = read(path)
             _ = table.schema, table.weights.sum()
@@ -156,7 +160,9 @@ def _command(*arguments: object) -> int:
         raise found.exception
     if found.exit_code not in (0, 2):
         raise Found(f"{arguments[0]} exits with {found.exit_code}: {found.stderr[-300:]}")
-    errors = [line for line in found.stderr.splitlines() if not line.startswith("warning: ")]
+    # notes and warnings, and their further lines
+    others = ("warning: ", "note: ", "  ")
+    errors = [line for line in found.stderr.splitlines() if not line.startswith(others)]
     if len(errors) != (found.exit_code == 2) or "Traceback" in found.output:
         raise Found(f"{arguments[0]} says {found.stderr[-600:]!r}")
     return found.exit_code
@@ -257,9 +263,21 @@ def _csv() -> Path:
 
 @cache
 def _table(suffix: str) -> bytes:
+    text = rows().to_csv(index=False).encode()
     if suffix == "csv":
-        return rows().to_csv(index=False).encode()
+        return text
+    if suffix == "gz":
+        return gzip.compress(text)
+    if suffix == "dta":
+        return _written(lambda path: rows().to_stata(path, write_index=False), "rows.dta")
+    if suffix == "zip":
+        return _written(lambda path: _zipped(path, text), "rows.zip")
     return _written(lambda path: rows().to_parquet(path), "rows.parquet")
+
+
+def _zipped(path: Path, text: bytes) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("rows.csv", text)
 
 
 def _written(save: Callable[[Path], object], name: str) -> bytes:
