@@ -106,6 +106,7 @@ def test_ctrl_c_keeps_the_best_of_all_methods(
     arguments = (name, data, option, word, *CHOOSING[name, option], *budgets, *saves, "--seed", 0)
     found = None
     while found is None and seconds > 1e-4:
+        out.unlink(missing_ok=True)  # of a run that was over before
         with monkeypatch.context() as patch:
             found = pressed(patch, seconds, *arguments)
         seconds /= 4
