@@ -139,3 +139,19 @@ def test_many_columns_share_a_note(tmp_path):
     notes = [note for note in Table.from_csv(tmp_path / "rows.csv").notes if "percent" in note]
     assert len(notes) == 1
     assert notes[0].startswith('columns "v", "w", "x", "y", "z" hold numbers with marks')
+
+
+def test_files_of_one_table_have_the_same_units(tmp_path):
+    """A fifth would be a five-hundredth in half of the rows."""
+    percent = written(tmp_path, [f"{i % 40}%" for i in range(N)], "a.csv")
+    for cells in ([i % 40 / 100 for i in range(N)], ["5%", "about 5%"] * (N // 2)):
+        other = written(tmp_path, cells, "b.csv")
+        for paths in ([percent, other], [other, percent]):
+            with pytest.raises(DataError, match=r'"x" has numbers with % in a.csv, but not in all'):
+                Table.from_files(paths)
+    empty = written(tmp_path, [None] * N, "b.csv")
+    assert Table.from_files([percent, empty]).schema.columns[0].kind == "continuous"
+    for first, second in ((1_500, 20), (20, 1_500)):
+        some = [f"{i % 90 + n:,}" for n in (first, second) for i in range(N)]
+        parts = [written(tmp_path, some[:N], "c.csv"), written(tmp_path, some[N:], "d.csv")]
+        assert Table.from_files(parts).schema.columns[0].is_whole

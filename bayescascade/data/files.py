@@ -90,6 +90,7 @@ def _open_each(
         sources.append(_open(file, chunk_rows, reader, dialect))
     for other in sources[1:]:
         _check_same_columns(sources[0], other)
+    _check_same_units([source for source in sources if isinstance(source, CsvSource)])
     label = sources[0].label
     if len(sources) > 1:
         whole = PurePosixPath(str(listed[0])).name
@@ -290,3 +291,18 @@ def _check_same_columns(first: Source, other: Source) -> None:
             f"files that are read together must be of one format, got {first.label} and "
             f"{other.label}"
         )
+
+
+def _check_same_units(sources: Sequence[CsvSource]) -> None:
+    """Raise DataError if numbers have percent signs or a currency in some files only."""
+    for name in sources[0].names if len(sources) > 1 else ():
+        units = [(source.label, source.unit_of(name)) for source in sources]
+        marked = next(((label, unit) for label, unit in units if unit), None)
+        if marked is None:
+            continue
+        other = next((label for label, unit in units if unit not in (None, marked[1])), None)
+        if other is not None:
+            raise DataError(
+                f'column "{name}" has numbers with {marked[1]} in {marked[0]}, but not in all cells '
+                f"of {other}: write them alike"
+            )

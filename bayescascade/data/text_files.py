@@ -68,8 +68,16 @@ class CsvSource:
             )
 
         self._marks: dict[str, Marks] = {}
+        by_name = zip(self.names, zip(*rows, strict=True), strict=False)
+        self._filled = {name for name, cells in by_name if not set(MISSING_TEXTS).issuperset(cells)}
         if self._has_rows and len(set(self.names)) == len(self.names):
             self._marks = self._agreed(dict(self._candidates(rows)))
+
+    def unit_of(self, name: str) -> str | None:
+        """Return the unit that is left out of a column's numbers; None without any cell."""
+        marks = self._marks.get(name, Marks())
+        unit = "%" if marks.has_percent else marks.currency
+        return unit if unit or name in self._filled else None
 
     @property
     def notes(self) -> Sequence[str]:
