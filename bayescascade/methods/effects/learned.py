@@ -33,10 +33,7 @@ ASSUMED = (
     "It has no interval for the effect on a single row, because none would hold. Rules measure "
     "the effect in groups of rows.",
 )
-NOT_MEASURED = (
-    "No rows were held out, so effects in groups were not measured: explain(X, held_out=...) "
-    "measures them."
-)
+NOT_MEASURED = "No rows were held out, so the effect in groups of rows was not measured."
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,6 +8,9 @@ import numpy as np
 from bayescascade.report.numbers import count_texts, share_text
 from bayescascade.report.page import BLANK, Numbers, Page, Pieces, PrintedTable, count_of
 
+ANY = "any row"
+"""The label of a list without rules."""
+
 
 def rules_page(told: Any) -> Page:
     """Return the rules of an `EffectRules`, with shares of h > 0 and effects, and associations."""
@@ -82,9 +85,11 @@ def rules_sentences(told: Any) -> list[str]:
 def _clear_sentences(told: Any) -> list[str]:
     """Return which groups have an effect, first of the rules; of associations if no rule has."""
     measured, names = told.effects_, group_names(told)
-    n_parts = told.rules_.n_rules + 1
-    clear = np.flatnonzero(measured.is_clear).tolist()
-    shown = [k for k in clear if k < n_parts] or clear
+    if len(names) == 1:
+        return []  # all rows, whose effect is the average
+    n_lines = len(told.rules_.labels) if told.rules_.n_rules else 0
+    clear = [k for k in np.flatnonzero(measured.is_clear).tolist() if names[k] != ANY]
+    shown = [k for k in clear if k < n_lines] or clear
     ends = measured.intervals()
     found = [
         f"The treatment {'helps' if measured.effects[k] > 0.0 else 'harms'} "
@@ -92,10 +97,10 @@ def _clear_sentences(told: Any) -> list[str]:
         f"{effect_words(measured.effects[k], *ends[k])}."
         for k in shown
     ]
-    if not found:
+    if not found and measured.is_measured.any():
         found = ["No group has an interval without 0 after correction for all of them."]
-    n_few = int((~measured.is_measured[:n_parts]).sum())
-    n_others = n_parts - n_few - sum(k < n_parts for k in clear)
+    n_few = int((~measured.is_measured[:n_lines]).sum())
+    n_others = n_lines - n_few - sum(k < n_lines for k in clear)
     if n_others and clear:
         lines = count_of(n_others, "other line")
         found.append(f"In {lines} of the list, held-out rows do not show the sign of the effect.")
@@ -106,8 +111,6 @@ def _clear_sentences(told: Any) -> list[str]:
 
 def _where(name: str, labels: Sequence[str]) -> str:
     """Return a line of a list with these labels, or an association, as the end of a sentence."""
-    if name == "any row":
-        return "on average"
     if name == "else" and len(labels) == 2:
         return f"unless {labels[0].removeprefix('if ')}"
     if name == "else":
@@ -154,14 +157,10 @@ def _key(told: Any) -> list[str]:
     if told.effects_ is None:
         return [sign, "no effects measured: pass held-out rows with outcomes (held_out)"]
     n_measured = int(told.effects_.is_measured.sum())
-    return [
-        sign,
-        "effect: measured on held-out rows",
-        "treated: of the held-out rows",
-        *(["intervals: 95 % for each alone, lower and upper end"] if n_measured else []),
-        *(
-            [f"* excludes 0 even after correction for all {n_measured} intervals"]
-            if told.effects_.is_clear.any()
-            else []
-        ),
-    ]
+    key = [sign, "effect: measured on held-out rows", "treated: of the held-out rows"]
+    if n_measured:
+        key.append("intervals: 95 % for each alone, lower and upper end")
+    if told.effects_.is_clear.any():
+        together = f" even after correction for all {n_measured} intervals"
+        key.append(f"* excludes 0{together if n_measured > 1 else ''}")
+    return key

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.neighbors import KNeighborsRegressor
 
-from bayescascade import EffectRules
+from bayescascade import DataError, EffectRules
 from bayescascade.data.table import Table
 from bayescascade.methods.effects.lists import best_tree, find_associations, rows_with
 from bayescascade.methods.rules.antecedents import Condition
@@ -148,3 +148,28 @@ def test_rules_of_a_rule(rng):
         told = EffectRules(kind=kind, random_state=0).fit(frame, h)
         assert (told.predict(frame) == truth).mean() > 0.97
         assert told.effects_ is None
+
+
+def test_sentences_say_for_whom_and_why_not(rng):
+    """A clear line, a line without enough rows of an arm, and the average, in one place."""
+    sex = rng.choice(["f", "m"], 600)
+    frame, helps = pd.DataFrame({"sex": sex}), sex == "f"
+    treated = np.where(helps, rng.random(600) < 0.5, np.cumsum(~helps) <= 3)
+    y = (rng.random(600) < 0.2 + 0.6 * (helps & treated)).astype(float)
+    h = np.where(helps, 0.5, -0.1)
+    told = EffectRules(kind="tree", n_associations=0, random_state=0).fit(
+        frame, h, (frame, h, y, treated, np.where(helps, 0.5, 0.01))
+    )
+    found = told.to_dict()
+    words = found["sentences"]
+    assert "held-out rows" in words[0]
+    assert sum("helps" in text and "sex is" in text for text in words) == 1
+    assert any("an arm has too few held-out rows" in text for text in words)
+    assert [one.get("reason") for one in found["measured"][1:]].count("3 treated rows") == 1
+    assert "3 treated rows" in str(told)
+    alike = EffectRules(n_associations=0, random_state=0).fit(
+        frame, np.full(600, 0.3), (frame, np.full(600, 0.3), y, treated)
+    )
+    assert len(alike.to_dict()["sentences"]) == 1  # the average says it
+    with pytest.raises(DataError, match="treatment of held-out rows must be 0 or 1"):
+        EffectRules().fit(frame, h, (frame, h, y, 2.0 * treated))
