@@ -47,6 +47,7 @@ from bayescascade.report.page import Page
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_LEAST_TIME = 1e-3  # seconds
 _TOLERANCE = 1e-9  # between the stored cost and that by the shares
 
 
@@ -187,11 +188,16 @@ class BudgetedClassifier(MatrixClassifier):
             If Ctrl-C ends a fit early. Its unfinished result is not returned.
         """
         shared: dict[Any, Any] = {}
-        for amount in budgets:
+        watch = Watch(self.time_limit)
+        for place, amount in enumerate(budgets):
             model: Any = clone(self).set_params(budget=amount)
             model._shared = max(budgets), shared
+            if watch.seconds is not None:  # it is for all budgets
+                model.time_limit = max(watch.left / (len(budgets) - place), _LEAST_TIME)
             model.fit(X, y, X_val=X_val, y_val=y_val)
-            model._shared = None
+            model.time_limit, model._shared = self.time_limit, None
+            if model.stopped_after_ is not None:
+                model.stopped_after_ = self.time_limit
             if getattr(model, "is_interrupted_", False):
                 raise KeyboardInterrupt
             yield amount, model

@@ -19,6 +19,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from time import perf_counter
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -44,6 +45,7 @@ _LATE = 1.5  # a method is given up after this multiple of its time
 _FITTING = 0.8  # share of a method's time; the rest is for predictions of the judging rows
 _LEAST_SHARE = 0.05  # share of all time: if less is left, no other method is tried
 _LEAST_SECONDS, _CELLS_A_SECOND, _MOST_SECONDS = 120.0, 600.0, 600.0
+_FIRST_ROWS = 100  # whose predictions show how long those of all rows take
 _N_RACED = 2  # folds, after which a method may be given up
 _FEW_CELLS = 100_000  # up to this number of cells, threads cost more than they save
 _FEW_METHODS, _SHORT = 3, 30.0  # methods, or seconds, for which starting processes takes too long
@@ -225,7 +227,7 @@ class Trying:
         learning, validation = self.judging.learning, self.judging.validation
         if validation is not None:
             found = fit(learning, 0)
-            of_each = [_wrong(one, validation, learning) for one in found]
+            of_each = [_wrong(one, validation, learning, late) for one in found]
             return Tried(listed.name, found, np.array(of_each))
         wrong = np.zeros((len(self.budgets), len(learning.y)), np.bool_)
         folds = fold_of_rows(np.unique(learning.y, return_inverse=True)[1])
@@ -236,7 +238,7 @@ class Trying:
             if inside.any() and np.unique(others.y).size > 1:
                 of_fold = fit(others, number)
             for row, one in enumerate(of_fold):
-                wrong[row, inside] = _wrong(one, judged, others)
+                wrong[row, inside] = _wrong(one, judged, others, late)
             if number + 1 == _N_RACED and self._is_behind(wrong, folds <= number):
                 return Tried(listed.name, (), wrong)
         return Tried(listed.name, fit(learning, N_FOLDS), wrong)
@@ -268,16 +270,31 @@ class Trying:
                     late.check()
             return found
         for budget in self.budgets:
+            if math.isfinite(seconds):
+                given["time_limit"] = max(seconds / len(self.budgets), 1e-3)
             one = listed.made(**given, budget=budget)
             found.append(one.fit(rows.X, rows.y, *beside, sample_weight=rows.weights))
         return found
 
 
-def _wrong(found: BudgetedClassifier | None, judged: Rows, learned: Rows) -> Flags:
-    """Return the errors of a classifier, or those of the commonest class if there is none."""
-    if found is not None:
-        return np.asarray(found.predict(judged.X) != judged.y)
-    return np.asarray(judged.y != learned.commonest)
+def _wrong(found: BudgetedClassifier | None, judged: Rows, learned: Rows, late: Watch) -> Flags:
+    """Return the errors of a classifier, or those of the commonest class if there is none.
+
+    OutOfTime before all rows are predicted, as soon as the first ones show that it takes too long.
+    """
+    if found is None:
+        return np.asarray(judged.y != learned.commonest)
+    parts: list[Flags] = []
+    began, n_done, n_rows = perf_counter(), 0, len(judged.y)
+    while n_done < n_rows:
+        needed = (perf_counter() - began) * (n_rows / n_done - 1) if n_done else 0.0
+        if late.is_over(needed):
+            raise OutOfTime
+        places = np.arange(n_done, min(max(_FIRST_ROWS, 2 * n_done), n_rows))
+        n_done += places.size
+        said = found.predict(_safe_indexing(judged.X, places))
+        parts.append(np.asarray(said != judged.y[places]))
+    return np.concatenate(parts)
 
 
 @dataclass(frozen=True, slots=True)

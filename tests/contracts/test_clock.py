@@ -1,0 +1,94 @@
+"""Estimators look at the clock between pieces of work: shown by a clock that counts its looks."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import inf
+from typing import Any
+
+import pytest
+
+from bayescascade.base import watch
+from bayescascade.methods.margin_neighbors import margins
+from tests.contracts.listed import ESTIMATORS, rows
+
+LIMIT = 1.0
+MANY = 25  # looks; more pieces of work than that are left when the time is up
+N_LATE = 40  # looks after the time is up: of loops that end one after the other
+
+CHANGED: dict[str, dict[str, Any]] = {
+    "margins": {"estimator": None, "margins": "in_sample"},
+    "policies": {"predict_by": "margin", "tradeoff": None},
+    "cstc": {"tradeoff": None},
+    "l1": {"penalty": None},
+    "gate": {"estimator": None, "n_trees": 60},
+    "boosted gate": {"n_boosted": 100, "tradeoff": None},
+    "miser": {"n_boosted": 100},
+    "prune": {"forest": None},
+    "selected": {"n_trees": 20, "budget": None},
+    "classifiers": {"budget": 8.5},
+    "det": {"n_folds": 20},
+    "mixture": {"n_components": "auto"},
+}  # fmt: skip
+"""Parameters of more work."""
+
+
+class Enough(BaseException):
+    """There are as many looks as a test needs."""
+
+
+class Counted:
+    """A clock that stands still for some looks, and then jumps beyond any limit with each.
+
+    If it always stands still, it raises Enough after more looks than are needed.
+    """
+
+    def __init__(self, n_looks: float) -> None:
+        self.n_looks, self.n_seen = n_looks, 0
+
+    def __call__(self) -> float:
+        self.n_seen += 1
+        if self.n_looks == inf and self.n_seen > MANY + N_LATE:
+            raise Enough
+        return 1e9 * self.n_seen if self.n_seen > self.n_looks else 0.0
+
+
+@contextmanager
+def counting(n_looks: float) -> Iterator[Counted]:
+    """Let watches look at a clock whose time is up after some looks."""
+    clock = Counted(n_looks)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(watch, "perf_counter", clock)
+        yield clock
+
+
+def looks(name: str, n_looks: float) -> tuple[int, Any]:
+    """Return how often a fit looks at the clock, and what it learned."""
+    with counting(n_looks) as clock:
+        model = ESTIMATORS[name].fit(time_limit=LIMIT, **CHANGED.get(name, {}))
+    return clock.n_seen, model
+
+
+def assert_ends_soon(name: str) -> None:
+    """There are many pieces of work, and most are left when the time is up."""
+    with pytest.raises(Enough):
+        looks(name, inf)
+    n_seen, model = looks(name, MANY)
+    assert n_seen <= MANY + N_LATE
+    answer = model.score_samples if hasattr(model, "score_samples") else model.predict
+    assert len(answer(rows()[:10])) == 10
+    assert f"time limit of {LIMIT:g} s" in " ".join(str(model).split())
+
+
+@pytest.mark.parametrize("name", [*CHANGED, "sensors", "sensors of numbers", "neighbors"])
+@pytest.mark.filterwarnings("ignore")
+def test_fits_end_soon_after_the_time_is_up(name):
+    """Who has 60,000 rows waits for the piece of work that has begun, not for all of them."""
+    assert_ends_soon(name)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_forest_that_is_fitted_in_one_call_would_be_noticed(monkeypatch):
+    """The test above must be able to fail: so 300 stumps took over 130 s of 4."""
+    monkeypatch.setattr(margins, "fit_in_time", lambda one, *given, **more: one.fit(*given, **more))
+    with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
+        assert_ends_soon("margins")
