@@ -8,6 +8,7 @@ from rich.cells import cell_len
 
 from bayescascade.base.texts import printable
 from bayescascade.report.layout import flow, wrap
+from bayescascade.report.page import Guided, Numbers, Pieces, PrintedTable, render
 
 WORDS = st.text(alphabet="ab,漢 -é\t", min_size=0, max_size=60)
 
@@ -55,3 +56,17 @@ def test_pieces_stand_side_by_side_and_continue_under_their_title():
 def test_what_a_terminal_would_act_on_is_escaped(text, expected):
     assert printable(text) == expected
     assert re.fullmatch(r"[^\x00-\x1f\x7f]*", printable(text))
+
+
+def test_names_and_levels_anywhere_in_a_table_are_printable():
+    """Cells hold levels, too: a terminal would obey their control characters."""
+    red = "\x1b[31m"
+    columns = [Numbers(f"{red}a\nb", [f"{red}level"]), Numbers("n", ["1"])]
+    page = (
+        PrintedTable([f"{red}label"], columns, header=f"{red}header"),
+        Guided([f"{red}root"], [0], columns, lambda _: f"{red}heading"),
+        Pieces([f"{red}piece"], first=f"{red}first", indent=30),
+    )
+    told = render(page)
+    assert red not in told
+    assert all(told.count(f"\\x1b[31m{word}") for word in ("level", "a", "header", "first"))
