@@ -303,6 +303,6 @@ def _check_same_units(sources: Sequence[CsvSource]) -> None:
         other = next((label for label, unit in units if unit not in (None, marked[1])), None)
         if other is not None:
             raise DataError(
-                f'column "{name}" has numbers with {marked[1]} in {marked[0]}, but not in all cells '
-                f"of {other}: write them alike"
+                f'column "{name}" has numbers with {marked[1]} in {marked[0]}, but not in all '
+                f"cells of {other}: write them alike"
             )
