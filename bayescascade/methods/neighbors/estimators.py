@@ -38,7 +38,7 @@ from bayescascade.model.search import Search
 from bayescascade.report.numbers import share_text
 from bayescascade.report.page import Page, Pieces, count_of
 
-_OF_SEARCH = 0.6  # share of the time left for climbs and chains
+_OF_SEARCH = 0.4  # share of the time left for climbs and chains
 _STEPS = 2_000  # for each chain
 _KEPT = 100  # draws of each chain, and for predictions together
 _EPOCHS = 5  # default of `refine`
