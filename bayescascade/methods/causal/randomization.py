@@ -73,7 +73,7 @@ def pairs_without_direction(x: Floats, y: Floats) -> tuple[Draw, Draw, Draw]:
     """Return what draws exchangeable pairs, in both units, and independent ones."""
     return (
         partial(_exchanged, *_by_deviations(x, y)),
-        partial(_exchanged, _by_quartiles(x), _by_quartiles(y)),
+        partial(_exchanged, *_by_quartiles(x, y)),
         partial(_permuted, x, y),
     )
 
@@ -95,8 +95,27 @@ def _by_deviations(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     return x, y if x @ y >= 0 else -y
 
 
-def _by_quartiles(numbers: Floats) -> Floats:
-    """Return numbers with median 0 and quartiles 1 apart, turned to have a mean >= 0."""
+def _by_quartiles(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """Return both with median 0 and quartiles 1 apart, turned to be skewed to the right.
+
+    Whole numbers, in any unit, are in steps instead, with means less than a step apart: other units
+    would mix two grids, and the quartiles of these are more often equal than those of either.
+    """
+    x, y = (column if column.mean() >= np.median(column) else -column for column in (x, y))
+    steps = [_step(column) for column in (x, y)]
+    if all(steps):
+        x, y = ((c - c.min()) / step for c, step in zip((x, y), steps, strict=True))
+        return x, y + np.round(x.mean() - y.mean())
+    return _in_quartiles(x), _in_quartiles(y)
+
+
+def _in_quartiles(numbers: Floats) -> Floats:
     low, middle, high = np.quantile(numbers, [0.25, 0.5, 0.75])
     scaled: Floats = (numbers - middle) / (high - low or numbers.std())
-    return scaled if scaled.mean() >= 0 else -scaled
+    return scaled
+
+
+def _step(numbers: Floats) -> float:
+    """Return the usual distance of neighbors if most numbers are repeated, else 0.0."""
+    values = np.unique(numbers)
+    return float(np.median(np.diff(values))) if 2 * len(values) < len(numbers) else 0.0

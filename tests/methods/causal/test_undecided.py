@@ -99,6 +99,14 @@ def test_many_rows_are_decided_by_some_of_them(monkeypatch):
     assert len(sizes) == 1
 
 
+def test_whole_numbers_are_exchanged_on_one_grid():
+    """In other units two grids would mix, whose quartiles are equal less often."""
+    x, y = KINDS["whole numbers"](np.random.default_rng(0), 300)
+    rng = np.random.default_rng(0)
+    for drawn in randomization.pairs_without_direction(x, 7 - y / 3)[1](rng):
+        np.testing.assert_allclose(drawn, np.round(drawn), atol=1e-9)
+
+
 def test_infinite_scores_decide_nothing():
     """Two log spreads of -inf differ by nan."""
     rng = np.random.default_rng(0)
