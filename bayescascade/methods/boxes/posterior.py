@@ -10,7 +10,7 @@ is minus ``C_S (closed sides)`` minus ``C_E (boxes)`` plus
   - 2 log B(a, a)``. A row is positive with one probability inside and another outside, which are
   drawn from Beta(a, a), a = `prior_weight`, and integrated out; C_S and C_E are nats of a prior. A
   union around the other class has density zero: the share of positives inside must not be below
-  that outside.
+  that of all rows, but for rounding.
 * "gibbs": ``n_+ inside + C_I n_- outside``, and the whole is divided by `temperature`. It is the
   objective of Goh (2018), see `exact.levels`, and not the likelihood of a generative model: unions
   have larger weights if they are nearer to its maximum.
@@ -33,7 +33,7 @@ from bayescascade.base.errors import TooLargeError
 from bayescascade.base.validation import check_choice
 from bayescascade.methods.boxes.exact.levels import Costs, balanced, checked_rows
 from bayescascade.methods.boxes.kernels import sweep as kernels
-from bayescascade.methods.boxes.kernels.layout import N_BOXES, BoxModel, BoxWorkspace
+from bayescascade.methods.boxes.kernels.layout import N_BOXES, ROUNDING, BoxModel, BoxWorkspace
 from bayescascade.methods.boxes.parameters import BALANCED, LIKELIHOODS, PosteriorParameters
 from bayescascade.methods.boxes.union import BoxUnion
 from bayescascade.model.compiled import CompiledPosterior, whole_weights
@@ -181,7 +181,7 @@ class BoxPosterior(CompiledPosterior[BoxState]):
         if self.likelihood == "gibbs":
             worth = inside[0] + self.negative_weight * (negatives - inside[1])
             return float(worth / self.temperature)
-        if inside[0] * (negatives - inside[1]) < inside[1] * (positives - inside[0]):
+        if inside[0] * negatives < inside[1] * positives * (1.0 - ROUNDING):
             return -math.inf
         a = self.prior_weight
         rates = betaln(a + inside[0], a + inside[1])

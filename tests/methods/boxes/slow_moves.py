@@ -87,7 +87,8 @@ class Problem:
         if self.likelihood == "gibbs":
             worth = inside[0] + self.setting("negative_weight") * outside[1]
             return (worth - costs) / self.setting("temperature")
-        if inside[0] * outside[1] < inside[1] * outside[0]:  # around the other class
+        positives, negatives = inside[0] + outside[0], inside[1] + outside[1]
+        if inside[0] * negatives < inside[1] * positives * (1 - 1e-9):  # around the other class
             return -math.inf
         a = self.setting("prior_weight")
 

@@ -15,6 +15,8 @@ PROBLEMS = [
     Problem("three boxes", (2, 2), 3, "gibbs"),
     Problem("long", (8,), 2, settings={"side_cost": 0.0}),
     Problem("constant", (3, 1), 2, weighted=True),
+    # all rows are inside, and those outside are rounding errors of both signs
+    Problem("all inside", (2, 3), 2, weighted=True, n_rows=18, settings={"side_cost": 0.0}),
 ]
 each = pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name)
 GROUPS = (("slide",), ("toggle",), ("shift",), ("add", "drop"), ("split", "join"))

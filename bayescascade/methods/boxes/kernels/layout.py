@@ -16,6 +16,8 @@ N_BOXES, N_FRESH, FIRST, SECOND = range(4)  # places in `numbers`
 INSIDE, ENTERED, SIDES, DENSITY = range(4)  # places in `sums`
 NOW, NEXT = range(2)  # places in `covered`
 
+ROUNDING = 1e-9  # relative: shares of positives that differ by less are equal
+
 Array = NDArray[Any]  # the docstrings give dtypes
 
 
@@ -172,7 +174,8 @@ def log_density(model, inside, entered, n_sides, n_boxes):
     """Return the log density of a union up to a constant, nats; -inf for density zero."""
     costs = model.box_cost * n_boxes + model.side_cost * n_sides
     if model.is_beta:
-        if inside * (model.totals[1] - entered) < entered * (model.totals[0] - inside):
+        others = entered * model.totals[0] * (1.0 - ROUNDING)
+        if inside * model.totals[1] < others:
             return -np.inf
         rates = log_rate(model, inside, entered)
         rates += log_rate(model, model.totals[0] - inside, model.totals[1] - entered)
