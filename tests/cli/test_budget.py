@@ -67,8 +67,12 @@ def test_few_rows_choose_by_cross_validation(method, tmp_path, monkeypatch):
     assert record["nothing"]["predicted"] == "no"
     (point,) = record["points"]
     assert (point["cost"], point["error"]) == (0.0, record["nothing"]["error"])
+    told = " ".join(found.stderr.split())
+    if method == "select":  # no feature lowers the loss of its forest on other rows
+        assert told.startswith("note: budget 4 buys nothing, though the cheapest feature, a, costs")
+        return
     words = "note: budget 4 buys nothing: the classifier is not better than the most common "
-    assert " ".join(found.stderr.split()).startswith(words)
+    assert told.startswith(words)
     assert point["choice"]["rows"] == "rows in 5-fold cross-validation"
 
 

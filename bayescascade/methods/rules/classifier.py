@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayescascade.base.arrays import Codes, Floats
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.base.validation import check_choice, check_real
+from bayescascade.data.column import Column
 from bayescascade.data.given import GivenRows
 from bayescascade.data.label_notes import read_notes
 from bayescascade.data.labels import LabeledRows, class_number, classes_record, read_classes
@@ -336,6 +337,11 @@ time_limit, until, checkpoint, resume, progress
     def feature_texts(self) -> list[str]:
         """The columns that the model reads."""
         return list(self.schema_.names)
+
+    @property
+    def learned_columns(self) -> tuple[Column, ...]:
+        """The columns with their levels, by which new rows are read."""
+        return self.schema_.columns
 
     def predict_block(
         self,
