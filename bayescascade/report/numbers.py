@@ -114,7 +114,7 @@ def estimate_text(probability: float, low: float, high: float) -> str:
     """Return a probability and its 95 % interval for a sentence: "0.95 (95% 0.84-1.00)".
 
     The probability has as many decimals as in tables: "0.003 (95% 0.00-0.01)". The interval has
-    two, unless both ends look equal: "0.0005 (95% 0.0000-0.002)".
+    two, unless both ends look equal: "0.0005 (95% 0.0000-0.0018)".
     """
     told, ends = probability_text(probability), f"{low:.2f}-{high:.2f}"
     if len(set(ends.split("-"))) == 1:

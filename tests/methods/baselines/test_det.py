@@ -90,7 +90,7 @@ def test_the_error_by_hand() -> None:
 def grown_titanic(max_leaf_size: float = 10.0):
     table = Table.from_csv(TITANIC)
     settings = DensityEstimationTree(max_leaf_size=max_leaf_size)
-    return table, *_grow(table, table.weights[None], settings)
+    return table, *_grow(table, table.weights[None], settings, settings.max_leaf_size)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -116,9 +116,9 @@ def test_folds_are_scored_as_trees_of_their_own_would_score_them(rng, choose_by)
     """All complexities are scored at once; each must be what learning for it alone gives."""
     table = Table.from_csv(TITANIC)
     settings = DensityEstimationTree(choose_by=choose_by)
-    complexities = _between(_grow(table, table.weights[None], settings)[1])
+    complexities = _between(_grow(table, table.weights[None], settings, settings.max_leaf_size)[1])
     held_out = split_rows(table.weights, 4, rng)[0]
-    scores = _scores(table, held_out, complexities, settings)
+    scores = _scores(table, held_out, complexities, settings, settings.max_leaf_size)
     others, scored = with_weights(table, table.weights - held_out), with_weights(table, held_out)
     for complexity, score in zip(complexities, scores, strict=True):
         model = DensityEstimationTree(complexity=float(complexity)).fit(others)
