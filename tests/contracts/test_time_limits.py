@@ -89,7 +89,7 @@ PROBLEMS = {
     "tree": Long("tree", ENDLESS),
     "neighbors": Long("neighbors", {"search": "ascent+langevin", **ENDLESS}),
     "minibatches": Long("neighbors", {"optimizer": "minibatch", "max_iter": 10**7}),
-    "rado": Long("rado", {"n_rounds": 10**7, "n_rados": 100}, (3_000, 40, 4)),
+    "rado": Long("rado", {"learner": "boost", "n_rounds": 10**7, "n_rados": 100}, (3_000, 40, 4)),
 }  # fmt: skip
 
 
