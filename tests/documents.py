@@ -102,7 +102,10 @@ def _output_of(example: Example, directory: str) -> str:
                 raise RuntimeError(f"{example.code}ended with exit code {end.code}") from end
         file.flush()
         file.seek(0)
-        return file.read()
+        output = file.read()
+    for worker in multiprocessing.active_children():  # of joblib, idle; the end would wait minutes
+        worker.terminate()
+    return output
 
 
 def executed(path: Path) -> nbformat.NotebookNode:

@@ -36,6 +36,7 @@ def test_a_column_that_determines_the_label_is_noted(make, rng):
     "make",
     [
         lambda _, rng: rng.random(N),  # all values differ
+        lambda y, rng: 2 * y + rng.normal(size=N),  # a related column
         lambda _, rng: [f"id{i}" for i in rng.permutation(N)],
         lambda y, _: np.where(np.arange(N) == 5, 1 - y, y),
         lambda y, _: pd.Series(np.where(np.arange(N) % 9 > 0, y, np.nan)),  # not for all rows

@@ -4,7 +4,7 @@ A column determines the label if rows with equal values have equal labels. A col
 does so by chance: if m values each get any of K labels, there are K^m ways to label the rows, and
 for numbers whose order has r runs of equal labels only C(m - 1, r - 1) K (K - 1)^(r - 1). Such a
 column is noted only if this is a negligible share of the ways to distribute the labels over the n
-rows, n! / (n_1! .. n_K!).
+rows, n! / (n_1! .. n_K!). Runs count only if they are few: each value of a related column may be unique.
 
 Two columns say the same if each determines the other, and for numbers, if one rises or falls with
 the other: then every condition on one has an equal one on the other.
@@ -25,6 +25,7 @@ from bayescascade.data.names import listed_names
 
 _SAMPLE = 2_000  # rows that are looked at first
 _CHANCE = 1e-6  # share of the ways to label the rows that counts as chance
+_MOST_CUTS = 2  # for each class but one: more runs are those of a column that is related
 _MOST_GROUPS = 3
 
 
@@ -101,12 +102,12 @@ class _Coded(NamedTuple):
             return False
         m, of_values = len(seen), seen % len(sizes)
         log_ways = m * log(n_classes)
-        if self.is_ordered:
-            cuts = int((np.diff(of_values) != 0).sum())
+        log_all = float(gammaln(len(labels) + 1) - gammaln(sizes + 1).sum())
+        cuts = int((np.diff(of_values) != 0).sum())
+        if self.is_ordered and cuts <= _MOST_CUTS * (n_classes - 1):
             log_chosen = float(gammaln(m) - gammaln(cuts + 1) - gammaln(m - cuts))
             by_runs = log_chosen + log(n_classes) + cuts * log(n_classes - 1)
             log_ways = min(log_ways, by_runs)
-        log_all = float(gammaln(len(labels) + 1) - gammaln(sizes + 1).sum())
         return log_ways - log_all < log(_CHANCE)
 
 
