@@ -4,7 +4,8 @@ A column determines the label if rows with equal values have equal labels. A col
 does so by chance: if m values each get any of K labels, there are K^m ways to label the rows, and
 for numbers whose order has r runs of equal labels only C(m - 1, r - 1) K (K - 1)^(r - 1). Such a
 column is noted only if this is a negligible share of the ways to distribute the labels over the n
-rows, n! / (n_1! .. n_K!). Runs count only if they are few: each value of a related column may be unique.
+rows, n! / (n_1! .. n_K!). Runs count only if they are few, because each value of a related column
+may be unique.
 
 Two columns say the same if each determines the other, and for numbers, if one rises or falls with
 the other: then every condition on one has an equal one on the other.
