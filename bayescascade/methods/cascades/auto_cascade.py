@@ -240,7 +240,7 @@ class AutoCascade(Baseline[LearnedDensityTree]):
 
     @property
     def feature_importances_(self) -> Floats:
-        """Share of each column in the gains of the splits of `tree_`, (n_features_in_,)."""
+        """Share of each column in the gains of the splits of `tree_`, (n_columns,) float64."""
         return self._shown_cascade.feature_importances_
 
     @property
