@@ -9,11 +9,13 @@ Effects have their own worlds in `tests/methods/effects`.
 
 import math
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.stats import binom, multinomial, norm
 
+import bayescascade
 import samplers
 from bayescascade.methods.cascades import counted_tree
 from bayescascade.methods.cascades.counted_tree import density_intervals
@@ -31,7 +33,6 @@ from bayescascade.model.standard_errors import (
     splits_error,
 )
 from tests import rules_reference
-from tests.documents import ROOT
 from tests.methods.cascades.test_intervals import BLUE, DRY, GREY, SCHEMA, TWO, counted
 from tests.statistical.test_calibration import TARGET, Column, LabelLists, Schema, Table
 
@@ -368,10 +369,10 @@ def test_densities_of_a_tree(rng, monkeypatch):
 
 def test_nothing_else_prints_an_error():
     """Whoever prints a ± uses `with_error`, with an error of `standard_errors`."""
-    sources = (ROOT / "bayescascade").rglob("*.py")
+    folder = Path(bayescascade.__file__).parent
     found = {
-        str(path.relative_to(ROOT / "bayescascade"))
-        for path in sources
+        str(path.relative_to(folder))
+        for path in folder.rglob("*.py")
         if re.search(r"(±|\+-) ?\{", path.read_text(encoding="utf-8"))
     }
     assert {name for name in found if not name.startswith("methods/effects")} == {
