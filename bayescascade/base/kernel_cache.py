@@ -28,7 +28,6 @@ from numba.core.caching import (
     FunctionCache,
     IndexDataCacheFile,
     NullCache,
-    UserWideCacheLocator,
 )
 
 from bayescascade.base.errors import warn_user
@@ -88,18 +87,26 @@ def _temporary_folder() -> Path:
     return folder
 
 
-class _TemporaryLocator(UserWideCacheLocator):
+_PLACES = list(CompileResultCacheImpl._locator_classes)
+
+# numba before 0.61 has another name for it
+_HomeLocator: Any = next(one for one in _PLACES if one.__name__.endswith("UserWideCacheLocator"))
+
+
+class _TemporaryLocator(_HomeLocator):  # type: ignore[misc]
     """A place in the temporary folder."""
 
+    _cache_path: str
+
     def __init__(self, py_func: Any, py_file: str) -> None:
-        super().__init__(py_func, py_file)  # type: ignore[no-untyped-call]
+        super().__init__(py_func, py_file)
         self._cache_path = str(_temporary_folder() / Path(self._cache_path).name)
 
 
 class _Places(CompileResultCacheImpl):
     """Numba's places of compiled code, and the temporary folder if it has none."""
 
-    _locator_classes = [*CompileResultCacheImpl._locator_classes, _TemporaryLocator]  # noqa: RUF012 - as numba's
+    _locator_classes = [*_PLACES, _TemporaryLocator]  # noqa: RUF012 - as numba's
 
 
 class FolderCache(FunctionCache):
