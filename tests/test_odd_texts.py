@@ -63,12 +63,12 @@ def test_digits_that_bins_lose_are_told_of(tmp_path):
     path = written(tmp_path, id=[10**18 + 1_000 * i for i in range(N)])
     assert any("bins ignore their digits after the 16th" in n for n in Table.from_csv(path).notes)
     path = written(tmp_path, id=[10**20 + i % 50 for i in range(N)])
-    try:
+    try:  # pandas before 3 reads them as text, with all digits
         columns = Table.from_csv(path).schema.columns
+        found = str([column.n_levels for column in columns if column.name == "id"])
     except DataError as error:
-        assert "differ only beyond the 16 digits" in str(error)
-    else:  # pandas before 3 reads them as text, with all digits
-        assert [column.n_levels for column in columns if column.name == "id"] == [50]
+        found = str(error)
+    assert found == "[50]" or "differ only beyond the 16 digits" in found
 
 
 MARKED = RNG.normal(5, 1, N).round(1).astype(str).astype(object)
