@@ -160,7 +160,7 @@ def test_numbers_of_which_nothing_is_declared(rng, monkeypatch):
 
 @pytest.mark.slow
 def passes(n_columns: int, monkeypatch: pytest.MonkeyPatch, rng: Any) -> int:
-    """Return how often the rows of so many undeclared columns of numbers are read."""
+    """Return how often the rows of this number of undeclared columns are read."""
     monkeypatch.setattr(counting, "_MOST_UNDECLARED", 20)
     frame = pd.DataFrame(rng.normal(size=(300, n_columns))).set_axis(range(n_columns), axis=1)
     source, n_passes = source_of(frame.add_prefix("c")), 0

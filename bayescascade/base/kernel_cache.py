@@ -89,7 +89,7 @@ def _temporary_folder() -> Path:
 
 _PLACES = list(CompileResultCacheImpl._locator_classes)
 
-# numba before 0.61 has another name for it
+# numba 0.60 has another name for it
 _HomeLocator: Any = next(one for one in _PLACES if one.__name__.endswith("UserWideCacheLocator"))
 
 

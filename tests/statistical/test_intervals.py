@@ -68,7 +68,7 @@ def accuracies(error):
 
 
 def weighted_accuracies(error):
-    """Return the same for 12 and 100 rows that are told as two rows with weights."""
+    """Return the same for 12 and 100 rows that are given as two rows with weights."""
     worst = 1.0
     for n in (12, 100):
         found = []

@@ -57,7 +57,7 @@ _TYPICAL = (
 
 
 def can_be_read(n_leaves: int) -> bool:
-    """Whether a tree of so many leaves is readable: it has a few, but more than one."""
+    """Whether a tree of this size is readable: it has a few leaves, but more than one."""
     return 1 < n_leaves <= MOST_READ
 
 

@@ -52,7 +52,7 @@ class RadoBoostClassifier(MatrixClassifier):
         "boost": RadoBoost. "map": the maximum of `posterior_`. "moments": the maximum of its
         approximation by mean and covariance of the rados, which is nearly least squares. "auto":
         "moments" if there are at least two rados for each column, otherwise "map". With 1,000
-        rados of the default support, "moments" had fewer errors than "boost" on eight of eleven
+        rados of the default support, "moments" had fewer errors than "boost" on eight of twelve
         public tables, by up to 10 percentage points, and at most 1 point more on the others. With
         100 rados of up to 117 columns, "map" had fewer than "moments" on two of three tables. With
         noise for privacy, learners differ little.

@@ -26,7 +26,7 @@ from bayescascade.methods.rules.antecedents import Antecedent, Condition, candid
 
 LEAST_SHARE = 0.01  # least share of a box for rejection: 100 tries a row
 
-FREE_TRIES = 4096  # so many cells are drawn in the time that a cut takes
+FREE_TRIES = 4096  # drawing this number of cells takes as long as a cut
 
 _MOST_CELLS = 1 << 22  # cells drawn at once
 
