@@ -41,7 +41,7 @@ KINDS = {
 """From a generator and n rows to both columns, (n,) float64 each."""
 
 ONE_CONSTANT = {"hsic": 0.4, "spearman": 1.8, "kendall": 1.8, "iqr": 3.0, "variance": 1.0}
-"""The old way: a margin of this number of scores of independent rows decided, for all rows and laws."""
+"""The old way: this multiple of the scores of independent rows decided, for all laws."""
 
 
 def decided(kind, score, n, n_pairs):
