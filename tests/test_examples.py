@@ -15,6 +15,8 @@ _FIGURE = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+(?: ?%)?| ?%)")
 _NOT_TEXT = re.compile(r"\$[^$]*\$|`[^`]*`|\]\([^)]*\)")  # formulas, code and links
 R_HAT_LIMIT = "1.01"  # printed only if it is exceeded
 
+NUMBERS_VARY = {"sensors"}  # pages where BLAS leads a climb: its end depends on the processor
+
 SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
 SHOWING = [path for path in PAGES if any(examples_of(path.read_text(encoding="utf-8")))]
 
@@ -26,7 +28,10 @@ def test_page_shows_real_output(path):
     examples = list(examples_of(path.read_text(encoding="utf-8")))
     for example, output in zip(examples, printed(examples), strict=True):
         assert max(map(len, output.splitlines()), default=0) <= 80
-        assert output == example.output, f"`make examples` writes the page anew: {example.code}"
+        if path.stem in NUMBERS_VARY:
+            assert_alike([output], [example.output])
+        else:
+            assert output == example.output, f"`make examples` writes the page anew: {example.code}"
 
 
 @pytest.mark.slow
@@ -53,13 +58,7 @@ def test_notebook_shows_what_it_computes(path):
     committed = nbformat.read(path, as_version=4)
     found, expected = _texts(executed(path)), _texts(committed)
     if committed.metadata.get("numbers_vary"):
-        assert [_NUMBER.split(text) for text in found] == [_NUMBER.split(t) for t in expected]
-        numbers = np.abs([
-            [float(n) for text in texts for n in _NUMBER.findall(text.replace(",", ""))]
-            for texts in (found, expected)
-        ])  # fmt: skip
-        apart = np.abs(np.diff(numbers, axis=0)) > 0.5 + numbers.max(axis=0) / 2
-        assert not apart.any(), f"not within a factor of two: {numbers[:, apart[0]].tolist()}"
+        assert_alike(found, expected)
     else:
         assert found == expected, "`make examples` writes notebooks anew"
 
@@ -93,6 +92,17 @@ def test_figures_that_no_cell_prints_are_found():
     text = nbformat.v4.new_markdown_cell("R-hat is 1.83, not 2.18; 46 %, not 47 %, at `1.5`.")
     notebook = nbformat.v4.new_notebook(cells=[text, cell])
     assert _unprinted(notebook) == ["2.18", "47 %"]
+
+
+def assert_alike(found: list[str], expected: list[str]) -> None:
+    """Check that texts have the same words, and numbers within a factor of two of each other."""
+    assert [_NUMBER.split(text) for text in found] == [_NUMBER.split(text) for text in expected]
+    numbers = np.abs([
+        [float(n) for text in texts for n in _NUMBER.findall(text.replace(",", ""))]
+        for texts in (found, expected)
+    ])  # fmt: skip
+    apart = np.abs(np.diff(numbers, axis=0)) > 0.5 + numbers.max(axis=0) / 2
+    assert not apart.any(), f"not within a factor of two: {numbers[:, apart[0]].tolist()}"
 
 
 def _unprinted(notebook: nbformat.NotebookNode) -> list[str]:
