@@ -17,6 +17,7 @@ import pyarrow.csv
 from bayescascade.base.errors import DataError
 from bayescascade.base.texts import shortened
 from bayescascade.base.typed_words import typed
+from bayescascade.base.validation import check_integer
 
 _BROKEN = (
     pyarrow.ArrowException, OSError, csv.Error, UnicodeError, EOFError, zipfile.BadZipFile,
@@ -78,6 +79,15 @@ class DataFile:
         if self.filesystem is None:
             return pyarrow.OSFile(self.path)
         return self.filesystem.open_input_file(self.path)
+
+
+class OpenedFile:
+    """A file whose rows are read at most `chunk_rows` at a time."""
+
+    def __init__(self, path: str | PathLike[str] | DataFile, chunk_rows: int) -> None:
+        self._file = DataFile.of(path)
+        self._chunk_rows = check_integer("chunk_rows", chunk_rows, 1)
+        self.label = self._file.label
 
 
 @contextmanager

@@ -17,16 +17,15 @@ import pyarrow.parquet
 
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.texts import shortened, with_article
-from bayescascade.base.validation import check_integer
 from bayescascade.data.arrow_frames import frame_of_arrow
 from bayescascade.data.cell_texts import MISSING_TEXTS, CellTexts
-from bayescascade.data.data_file import DataFile, explained_errors
+from bayescascade.data.data_file import DataFile, OpenedFile, explained_errors
 from bayescascade.data.dialects import TO_BE_FOUND, GivenDialect
 from bayescascade.data.sources import Batch, FrameSource, categorical_names, column_names
 from bayescascade.data.text_files import CsvSource
 
 
-class _ColumnFile(ABC):
+class _ColumnFile(OpenedFile, ABC):
     """A file whose columns have types; a subclass opens and reads it."""
 
     format_name: ClassVar[str]
@@ -40,9 +39,7 @@ class _ColumnFile(ABC):
         chunk_rows: int,
         dialect: GivenDialect = TO_BE_FOUND,
     ) -> None:
-        self._file = DataFile.of(path)
-        self._chunk_rows = check_integer("chunk_rows", chunk_rows, 1)
-        self.label = self._file.label
+        super().__init__(path, chunk_rows)
         _check_no_dialect(self.label, dialect)
         with self._open() as file:  # `schema` of Parquet is not Arrow's
             self._schema: pyarrow.Schema = getattr(file, "schema_arrow", None) or file.schema
@@ -112,11 +109,16 @@ class ArrowFileSource(_ColumnFile):
 
 
 class _MemorySource(FrameSource):
-    """A file of another program, all of its rows in memory; a subclass reads it."""
+    """A file of another program, all of its rows in memory; `_read` reads it.
+
+    `_read` takes the file's bytes and the given dialect, and returns the rows and a note, or "".
+    """
 
     format_name: ClassVar[str]
-    libraries: ClassVar[str]  # that pandas may need
+    libraries: ClassVar[str] = "pandas"  # that pandas may need
     missing_texts: ClassVar[Sequence[str]] = ("",)
+    skips_lines: ClassVar[bool] = False  # as given, before the header
+    _read: ClassVar[Callable[..., tuple[pd.DataFrame, str]]]
 
     def __init__(
         self,
@@ -125,11 +127,10 @@ class _MemorySource(FrameSource):
         dialect: GivenDialect = TO_BE_FOUND,
     ) -> None:
         file, what = DataFile.of(path), with_article(f"{self.format_name} file")
+        _check_no_dialect(file.label, replace(dialect, skip=0) if self.skips_lines else dialect)
         try:
             with file.stream() as stream:
-                frame, notes = self._read(file, io.BytesIO(stream.read()), dialect)
-        except (ParameterError, DataError):
-            raise
+                frame, told = type(self)._read(io.BytesIO(stream.read()), dialect)
         except ImportError as error:
             found = re.search(r"dependency '(\w+)'", str(error))
             library = found[1] if found else self.libraries
@@ -142,88 +143,65 @@ class _MemorySource(FrameSource):
             raise DataError(f"cannot read {file.label} as {what}: {reason}") from None
         texts = CellTexts(dialect)
         super().__init__(texts.of_frame(frame, self.missing_texts), file.label)
-        self.notes = [*notes, *texts.notes]
+        self.notes = [*([f"{file.label} {told}"] if told else []), *texts.notes]
 
-    def _read(
-        self, file: DataFile, content: io.BytesIO, dialect: GivenDialect
-    ) -> tuple[pd.DataFrame, list[str]]:
-        """Return the rows, and notes on how they are read."""
-        raise NotImplementedError
+
+def _read_excel(content: io.BytesIO, dialect: GivenDialect) -> tuple[pd.DataFrame, str]:
+    with pd.ExcelFile(content) as book:
+        kept, missing = dialect.keep_na, dict[Any, Sequence[str]]()  # as pandas names columns
+        for name in pd.read_excel(book, nrows=0, skiprows=dialect.skip) if kept else ():
+            missing[name] = [""] if str(name) in kept else MISSING_TEXTS
+        frame = pd.read_excel(
+            book, skiprows=dialect.skip, na_values=missing or None, keep_default_na=not missing
+        )
+        n_sheets = len(book.sheet_names)
+    return frame, f"has {n_sheets} sheets: the first one is read" if n_sheets > 1 else ""
+
+
+def _read_stata(content: io.BytesIO, _dialect: GivenDialect) -> tuple[pd.DataFrame, str]:
+    return pd.read_stata(content, order_categoricals=False), ""
+
+
+def _read_sas(content: io.BytesIO, _dialect: GivenDialect) -> tuple[pd.DataFrame, str]:
+    if content.getvalue().startswith(b"HEADER"):
+        return pd.read_sas(content, format="xport", encoding="latin-1"), ""
+    return pd.read_sas(content, format="sas7bdat", encoding="infer"), ""
+
+
+def _read_spss(content: io.BytesIO, _dialect: GivenDialect) -> tuple[pd.DataFrame, str]:
+    with TemporaryDirectory() as folder:  # pandas reads it from a path
+        path = Path(folder) / "rows.sav"
+        path.write_bytes(content.getvalue())
+        return pd.read_spss(path), ""
 
 
 class ExcelSource(_MemorySource):
     """The rows of an Excel file's first sheet."""
 
-    format_name = "Excel"
-    libraries = "openpyxl"
-    missing_texts = MISSING_TEXTS
-
-    def _read(
-        self, file: DataFile, content: io.BytesIO, dialect: GivenDialect
-    ) -> tuple[pd.DataFrame, list[str]]:
-        _check_no_dialect(file.label, replace(dialect, skip=0))
-        with pd.ExcelFile(content) as book:
-            kept, missing = dialect.keep_na, dict[Any, Sequence[str]]()  # as pandas names columns
-            for name in pd.read_excel(book, nrows=0, skiprows=dialect.skip) if kept else ():
-                missing[name] = [""] if str(name) in kept else MISSING_TEXTS
-            frame = pd.read_excel(
-                book,
-                skiprows=dialect.skip,
-                na_values=missing or None,
-                keep_default_na=not missing,
-            )
-            n_sheets = len(book.sheet_names)
-        many = f"{file.label} has {n_sheets} sheets: the first one is read"
-        return frame, [many] if n_sheets > 1 else []
+    format_name, libraries = "Excel", "openpyxl"
+    missing_texts, skips_lines = MISSING_TEXTS, True
+    _read = staticmethod(_read_excel)
 
 
 class StataSource(_MemorySource):
     """The rows of a Stata file; labels of values are levels without order."""
 
     format_name = "Stata"
-    libraries = "pandas"
-
-    def _read(
-        self, file: DataFile, content: io.BytesIO, dialect: GivenDialect
-    ) -> tuple[pd.DataFrame, list[str]]:
-        _check_no_dialect(file.label, dialect)
-        frame = pd.read_stata(content, order_categoricals=False)
-        return frame, []
+    _read = staticmethod(_read_stata)
 
 
 class SasSource(_MemorySource):
     """The rows of a SAS file: a data set, or a transport file."""
 
     format_name = "SAS"
-    libraries = "pandas"
-
-    def _read(
-        self, file: DataFile, content: io.BytesIO, dialect: GivenDialect
-    ) -> tuple[pd.DataFrame, list[str]]:
-        _check_no_dialect(file.label, dialect)
-        is_transport = content.getvalue().startswith(b"HEADER")
-        if is_transport:
-            frame = pd.read_sas(content, format="xport", encoding="latin-1")
-        else:
-            frame = pd.read_sas(content, format="sas7bdat", encoding="infer")
-        return frame, []
+    _read = staticmethod(_read_sas)
 
 
 class SpssSource(_MemorySource):
-    """The rows of an SPSS file, which pandas reads from a path."""
+    """The rows of an SPSS file."""
 
-    format_name = "SPSS"
-    libraries = "pyreadstat"
-
-    def _read(
-        self, file: DataFile, content: io.BytesIO, dialect: GivenDialect
-    ) -> tuple[pd.DataFrame, list[str]]:
-        _check_no_dialect(file.label, dialect)
-        with TemporaryDirectory() as folder:
-            path = Path(folder) / "rows.sav"
-            path.write_bytes(content.getvalue())
-            frame = pd.read_spss(path)
-        return frame, []
+    format_name, libraries = "SPSS", "pyreadstat"
+    _read = staticmethod(_read_spss)
 
 
 FileSource: TypeAlias = CsvSource | ParquetSource | ArrowFileSource | _MemorySource

@@ -14,10 +14,9 @@ from pyarrow.compute import not_equal
 
 from bayescascade.base.errors import DataError
 from bayescascade.base.typed_words import typed
-from bayescascade.base.validation import check_integer
 from bayescascade.data.arrow_frames import with_distinct_entries
 from bayescascade.data.cell_texts import BLANKS, MISSING_TEXTS, CellTexts
-from bayescascade.data.data_file import DataFile, explained_errors
+from bayescascade.data.data_file import DataFile, OpenedFile, explained_errors
 from bayescascade.data.dialects import SNIFFED_BYTES, TO_BE_FOUND, GivenDialect, sniffed
 from bayescascade.data.lines import KeptLines
 from bayescascade.data.number_marks import Marks, found_marks, notes_on_marks
@@ -27,7 +26,7 @@ _CSV_BLOCK_BYTES = 2 << 20
 _MOST_BLANK = 1 << 12  # characters after a header that are searched for rows
 
 
-class CsvSource:
+class CsvSource(OpenedFile):
     """A text file with a header, perhaps compressed, all cells as text; see `Dialect`."""
 
     format_name = "CSV"
@@ -40,10 +39,8 @@ class CsvSource:
         chunk_rows: int,
         dialect: GivenDialect = TO_BE_FOUND,
     ) -> None:
-        self._file = DataFile.of(path)
-        self._chunk_rows = check_integer("chunk_rows", chunk_rows, 1)
+        super().__init__(path, chunk_rows)
         self._given = dialect
-        self.label = self._file.label
         self._dialect = sniffed(self._file.start(SNIFFED_BYTES), dialect)
         told = self._dialect.words
         self.opening_notes = [f"{self.label} is read as text with {told}"] if told else []
