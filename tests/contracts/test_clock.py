@@ -92,3 +92,13 @@ def test_a_forest_that_is_fitted_in_one_call_would_be_noticed(monkeypatch):
     monkeypatch.setattr(margins, "fit_in_time", lambda one, *given, **more: one.fit(*given, **more))
     with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
         assert_ends_soon("margins")
+
+
+def test_all_prunings_of_a_forest_end_soon_after_the_time_is_up():
+    """The time limit is for all budgets: the prunings after the first one had none."""
+    case = ESTIMATORS["prune"]
+    model = case.make(**{**case.parameters, "time_limit": LIMIT})
+    with counting(MANY) as clock:
+        path = [one for _, one in model.fit_budgets(range(1, 7), rows(), *case.beside())]
+    assert clock.n_seen <= MANY + N_LATE
+    assert [one.stopped_after_ for one in path] == [LIMIT] * 6

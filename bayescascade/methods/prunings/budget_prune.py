@@ -11,11 +11,13 @@ Trees that are cut at the root do not take part in predictions: see `Forest.with
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 import samplers
@@ -204,17 +206,23 @@ class BudgetPruneClassifier(ForestClassifier):
             If the rows or labels cannot be used, or `y` has a class that a fitted forest does not
             know.
         """
-        watch = Watch(self.time_limit)
-        self.declares.check(self)
-        with watch.watching(), watch.part(_OF_FOREST, is_final=True):
-            training = self._read_forest(X, y, X_val, y_val)
-        watch.grant(_LEAST)
-        with watch.watching():
-            self._prepare(training)
+        with self._begun(X, y, X_val, y_val) as training:
             found = self._tuned(training) if self.budget is None else self._within(self.budget)
             self._take(found)
             self._compare(found)
         return self
+
+    @contextmanager
+    def _begun(self, X: Any, y: Any, X_val: Any, y_val: Any) -> Iterator[TrainingRows]:
+        """Read the forest, and let the block prune it within the rest of the time."""
+        watch = Watch(self.time_limit)
+        self.declares.check(self)
+        with watch.watching():
+            with watch.part(_OF_FOREST, is_final=True):
+                training = self._read_forest(X, y, X_val, y_val)
+            watch.grant(_LEAST)
+            self._prepare(training)
+            yield training
 
     def _compare(self, found: Any) -> None:
         """Buy nothing if the result for a budget is not better."""
@@ -377,13 +385,13 @@ class BudgetPruneClassifier(ForestClassifier):
         self, budgets: Sequence[float], X: Any, y: Any, X_val: Any = None, y_val: Any = None
     ) -> Iterator[tuple[float, Self]]:
         """Yield, for each budget, a pruning of one forest; see `BudgetedClassifier.fit_budgets`."""
-        for amount, first in super().fit_budgets(budgets[:1], X, y, X_val, y_val):
-            yield amount, first
-        if len(budgets) > 1:
-            path = first.path(budgets=budgets[1:])
-            yield from zip(budgets[1:], path, strict=False)
-            if path.interrupted:
-                raise KeyboardInterrupt
+        wanted = check_amounts("budgets", budgets)
+        model: Any = clone(self).set_params(budget=wanted[0])
+        with model._begun(X, y, X_val, y_val):  # the time limit is for all budgets
+            path = model.path(budgets=wanted)
+        yield from zip(budgets, path, strict=False)
+        if path.interrupted:
+            raise KeyboardInterrupt
 
     def near_optimal(
         self,

@@ -167,18 +167,20 @@ def pruned_along(
 ) -> PruningPath[Any]:
     """Return prunings of a forest for ascending values of a parameter, until `interrupted`."""
     found: dict[Any, Any] = {}
-    for value in sorted(set(wanted)):
-        what = find(value)
-        if getattr(what, "interrupted", False):
-            break
-        found[value] = pruned = copy.copy(model)
-        pruned.set_params(**{"budget": None, name: value})
-        pruned._take(what)
-        try:
-            pruned._compare(what)
-        except KeyboardInterrupt:
-            del found[value]
-            break
+    values, watch = sorted(set(wanted)), watch_in_use()
+    for place, value in enumerate(values):
+        with watch.part(0.5 if place + 1 < len(values) else 1.0):  # the first finds the most
+            what = find(value)
+            if getattr(what, "interrupted", False) and watch.left > 0.0:  # by Ctrl-C
+                break
+            pruned = copy.copy(model)
+            pruned.set_params(**{"budget": None, name: value})
+            pruned._take(what)
+            try:
+                pruned._compare(what)
+            except KeyboardInterrupt:
+                break
+            found[value] = pruned
     if wanted and not found:
         raise KeyboardInterrupt
     models = tuple(found[value] for value in wanted if value in found)
