@@ -1,46 +1,37 @@
 """The rule-list classifier (Letham, Rudin, McCormick, Madigan 2015).
 
-`models` has the formulas. Candidate rules are mined from the rows with a minimum support; the fit
-is then that of every model of the package.
+`models` has the formulas, `predicting` the predictions. Candidate rules are mined from the rows
+with a minimum support; the fit is then that of every model of the package.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, Self
 
-import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
-from bayescascade.base.arrays import Codes, Floats
-from bayescascade.base.errors import DataError, ModelFileError, ParameterError
-from bayescascade.base.validation import check_choice, check_real
-from bayescascade.data.column import Column
+from bayescascade.base.arrays import Floats
+from bayescascade.base.errors import ModelFileError, ParameterError
+from bayescascade.base.validation import check_real
 from bayescascade.data.given import GivenRows
 from bayescascade.data.label_notes import read_notes
 from bayescascade.data.labels import LabeledRows, class_number, classes_record, read_classes
 from bayescascade.data.levels import level_text
-from bayescascade.data.partitions import by_partitions
-from bayescascade.data.schema import Rows, Schema
+from bayescascade.data.schema import Schema
 from bayescascade.data.table import Table
-from bayescascade.data.unknown import UnknownCells
 from bayescascade.methods.rules.antecedents import Antecedent
-from bayescascade.methods.rules.averages import average_intervals, average_probabilities
-from bayescascade.methods.rules.cells import encode_for_labels
-from bayescascade.methods.rules.estimators import RuleListEstimator, with_chosen_concentration
+from bayescascade.methods.rules.estimators import with_chosen_concentration
 from bayescascade.methods.rules.label_list import LabelList
 from bayescascade.methods.rules.models import label_log_likelihood
 from bayescascade.methods.rules.parameters import LabelListParameters
 from bayescascade.methods.rules.posterior import LabelListPosterior
+from bayescascade.methods.rules.predicting import LabelListPredictor
 from bayescascade.methods.rules.rule_list import read_rules
-from bayescascade.model.matrix_classifier import LabeledFiles
 from bayescascade.model.page import column_words
-from bayescascade.model.parameters import SearchParameters
 from bayescascade.model.reporting import OF_ROWS
-from bayescascade.model.roles import Predicted
 from bayescascade.model.rounds import Rounds
 from bayescascade.report.page import Page, Pieces, count_of
 
@@ -51,7 +42,7 @@ _SHARE_OF_REPLICAS, _ROWS_OF_REPLICAS, _USUAL_RULES = 0.25, 10_000, 15
 
 
 @dataclass(eq=False, repr=False)
-class RuleListClassifier(LabeledFiles, RuleListEstimator[LabelList]):
+class RuleListClassifier(LabelListPredictor):
     """A classifier by a list of rules, "if ..., else if ..., else", with probabilities.
 
     Parameters
@@ -270,147 +261,6 @@ time_limit, until, checkpoint, resume, progress
         tags.input_tags.string, tags.input_tags.categorical = True, True
         tags.input_tags.allow_nan = self.missing == "level"
         return tags
-
-    # -- classifying -------------------------------------------------------------------------------
-
-    @by_partitions
-    def predict_proba(self, X: Rows) -> Floats:
-        """Return the probability of each class for each row, (n_rows, n_classes) float64.
-
-        Parameters and errors: see `predict`.
-        """
-        return self.predict_proba_codes(self.encode(X))
-
-    def predict_proba_codes(self, codes: Codes) -> Floats:
-        """Return the same as `predict_proba`, for (n_columns, n_rows) coded rows; see `encode`."""
-        if self._is_map():
-            labels = self.learned_
-            return labels.probabilities[labels.part_of_codes(codes)]
-        return average_probabilities(*self._drawn(), codes)
-
-    def to_sql(self, label: object = None) -> str:
-        """Return the class of a row, or the probability of a class, as a standard SQL expression.
-
-        Use it as in ``f"SELECT *, {model.to_sql('yes')} AS yes FROM passengers"``. It reads columns
-        by their names. The result is NULL for rows that `predict` would refuse.
-
-        Parameters
-        ----------
-        label : object, optional
-            The class whose probability is returned; by default it is the most probable class.
-
-        Raises
-        ------
-        ParameterError
-            If the label is not one of the classes, or `predictive` is "average".
-        DataError
-            If a name, level or class contains a NUL character.
-        """
-        rules = self.rules_
-        if not self._is_map():
-            raise ParameterError('predictive must be "map" for SQL, got "average"')
-        how = LabelListParameters.unknown.check(self.unknown)
-        return rules.to_sql(label, missing=self.missing, unknown=how)
-
-    def credible_interval(self, X: Rows, level: float = 0.95) -> Floats:
-        """Return credible intervals of the probabilities, (n_rows, n_classes, 2): low, high.
-
-        Parameters
-        ----------
-        X : DataFrame, array, list of rows, mapping, Series or Table
-            See `predict`.
-        level : float in (0, 1)
-            Posterior probability that the interval contains the probability of the class,
-            separately for each class. The posterior is over lists and probabilities if `predictive`
-            is "average"; otherwise it is conditional on the most probable list.
-        """
-        return self.credible_interval_codes(self.encode(X), level)
-
-    def credible_interval_codes(self, codes: Codes, level: float = 0.95) -> Floats:
-        """Return the same as `credible_interval`, for coded rows; see `encode`."""
-        if self._is_map():
-            labels = self.learned_
-            return labels.intervals(level)[labels.part_of_codes(codes)]
-        return average_intervals(*self._drawn(), codes, level)
-
-    @property
-    def feature_texts(self) -> list[str]:
-        """The columns that the model reads."""
-        return list(self.schema_.names)
-
-    @property
-    def learned_columns(self) -> tuple[Column, ...]:
-        """The columns with their levels, by which new rows are read."""
-        return self.schema_.columns
-
-    def predict_block(
-        self,
-        cells: pd.DataFrame,
-        first_row: int,
-        *,
-        intervals: bool = False,
-        explain: bool = False,
-        unknown: UnknownCells | None = None,
-    ) -> Predicted:
-        """Return the probabilities of rows of a file; see `bayescascade.model.roles.Predictor`.
-
-        The explanation of a row is the rule that applies to it.
-        """
-        codes = self.encode(cells, first_row=first_row, unknown=unknown)
-        probabilities = self.predict_proba_codes(codes)
-        told: dict[str, Sequence[object]] = {}
-        if explain:
-            told["rule"] = self._rules_of(codes)
-        ends = self.credible_interval_codes(codes, 0.95) if intervals else None
-        return Predicted(told, probabilities, intervals=ends)
-
-    def _rules_of(self, codes: Codes) -> list[str]:
-        rules = self.rules_
-        words = [rules.part_words(part) for part in range(rules.n_rules + 1)]
-        return [words[part] for part in rules.part_of_codes(codes).tolist()]
-
-    def _reasons(self, X: Rows) -> list[str]:
-        return self._rules_of(self.encode(X))
-
-    def explain(self, row: Mapping[str, object] | pd.Series | pd.DataFrame) -> str:
-        """Return in words the rule of the most probable list that applies to a row.
-
-        See `LabelList.explain`. A DataFrame must have one row; for several rows use `explain_rows`.
-        """
-        codes = self.encode(row)
-        if codes.shape[1] != 1:
-            raise ParameterError(f"row must be a single row, got {codes.shape[1]}")
-        return self.learned_.explain_codes(codes[:, 0])
-
-    def _is_map(self) -> bool:
-        return bool(SearchParameters.predictive.check(self.predictive) == "map")
-
-    def encode(self, X: Rows, *, first_row: int = 1, unknown: UnknownCells | None = None) -> Codes:
-        """Return the codes of rows, (n_columns, n_rows), -1 where a cell satisfies no condition.
-
-        `first_row` is the number of the first row, for messages. Rows with unknown levels are
-        appended to `unknown` if it is given; otherwise there is a warning. Other parameters and
-        errors: see `predict`.
-        """
-        check_is_fitted(self, "_best")
-        if isinstance(X, Table):
-            return self._codes_of_table(X)
-        frame = GivenRows.of(X, self.schema_.columns).frame(self.schema_.names, type(self).__name__)
-        missing = check_choice("missing", self.missing, ("error", "level"))
-        how = LabelListParameters.unknown.check(self.unknown)
-        return encode_for_labels(
-            self.schema_, frame, missing=missing, unknown=how, first_row=first_row, whole=unknown
-        )
-
-    def _codes_of_table(self, table: Table) -> Codes:
-        columns = table.schema.columns
-        try:
-            chosen = [columns.index(column) for column in self.schema_.columns]
-        except ValueError:
-            raise DataError(
-                "the table must have the model's columns and levels, got others"
-            ) from None
-        return table.codes[chosen].astype(np.int32)
 
     # -- lists and their settings ------------------------------------------------------------------
 
