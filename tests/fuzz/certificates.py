@@ -4,12 +4,14 @@
 
 Trees of both models, by all boxes, by those that hold data, in files, by tilts and by estimators'
 defaults, and trees of dependent leaves, against sums over all trees in 45 digits; rule lists and
-prunings against enumeration.
+prunings against enumeration; purchases of up to 1,000,000 rows against fractions.
 """
 
 import tempfile
 import warnings
 from dataclasses import replace
+from itertools import product
+from math import inf
 from pathlib import Path
 from unittest.mock import patch
 
@@ -17,7 +19,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import logsumexp
 
-from bayescascade import BranchCascade, LeafCascade
+from bayescascade import BranchCascade, LeafCascade, explore
 from bayescascade.base.errors import TooLargeError
 from bayescascade.methods.cascades.exact import (
     ExactCost,
@@ -33,6 +35,8 @@ from bayescascade.methods.cascades.exact.recursion import Recursion
 from bayescascade.methods.cascades.exact.redraws import Redraws
 from bayescascade.methods.cascades.exact.shared import SharedBoxes
 from bayescascade.methods.cascades.tree import block_codes
+from bayescascade.methods.classifier_trees.posterior import solved
+from bayescascade.methods.classifier_trees.rounding import rounding_of_leaf, rounding_of_share
 from tests.fuzz import lists
 from tests.fuzz.running import Found, Problem, main
 from tests.methods.cascades.exact.decimal_twin import AllTrees
@@ -43,6 +47,10 @@ from tests.methods.cascades.exact.large_problems import (
     problems_of_draws,
     problems_of_sums,
 )
+from tests.methods.classifier_trees.test_purchase_proofs import alike, errors
+
+_OF_PURCHASES = (1, 6), (-7, 0), (-2, 6)
+"""Powers of 10: numbers of rows, how far columns are apart, and weights."""
 
 
 def noted(problem: Problem, drawn: LargeProblem) -> LargeProblem:
@@ -232,6 +240,31 @@ def dependent_leaves(problem: Problem) -> None:
     hold(drawn, list(problems_of_dependent(drawn, depth, problem.rng)))
 
 
+def purchases(problem: Problem) -> None:
+    """Hold each set of purchases at a root to fractions, and the one called best to all sets."""
+    n_rows, apart, times = (float(10 ** problem.rng.uniform(*ends)) for ends in _OF_PURCHASES)
+    seed = int(problem.rng.integers(1 << 30))
+    problem.note(purchase_rows=int(n_rows), apart=apart, times=times)
+    posterior = alike(seed, apart, int(n_rows), times)
+    of_share, of_density, explained = errors(posterior)
+    bound = rounding_of_leaf(posterior.model, 0, explained)
+    found = explore(posterior, "exact", solve=solved, random_state=0)
+    gap = inf if found.certificate is None else found.certificate.gap
+    problem.note(share_of_bound=of_density / bound, proved=gap < inf)
+    sets = np.array(list(product((False, True), repeat=len(posterior.model.required[0]))))
+    best = max(posterior.log_density(posterior.lifted(one[np.newaxis])) for one in sets)
+    complaints = [
+        f"{what}: {value!r} is above {most!r}"
+        for what, value, most in (
+            ("share", of_share, rounding_of_share(posterior.model, 0)),
+            ("density", of_density, bound),
+            ("gap", best - found.log_density, max(gap, 2.0 * bound)),
+        )
+        if not value <= most
+    ]
+    hold((seed, apart, int(n_rows), times), complaints)
+
+
 def too_large(problem: Problem) -> None:
     """Expect that what does not fit is refused, and never answered in part."""
     drawn = noted(problem, draw_problem(problem.rng))
@@ -251,6 +284,7 @@ CHECKS = {
     "intervals": intervals,
     "dependent leaves": dependent_leaves,
     "too large": too_large,
+    "purchases": purchases,
     **lists.CHECKS,
 }
 

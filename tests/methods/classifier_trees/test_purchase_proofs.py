@@ -17,15 +17,15 @@ from bayescascade.model.guard import UNIT
 from tests.methods.classifier_trees.problems import ROOT, PurchaseProblem
 
 
-def alike(seed, apart):
+def alike(seed, apart, n_rows=400, times=1.0):
     """Return the posterior of a root whose five columns differ by little, but for their noise."""
-    problem = PurchaseProblem("alike", 1, n_features=5, n_rows=400, seed=seed)
+    problem = PurchaseProblem("alike", 1, n_features=5, n_rows=n_rows, seed=seed)
     rng = np.random.default_rng(seed)
-    X = problem.rows.rows[:, :1] + apart * rng.normal(size=(400, 5))
+    X = problem.rows.rows[:, :1] + apart * rng.normal(size=(n_rows, 5))
     rows, basis = problem.rows, problem.rows.basis
     # a class that the small differences tell
-    labels = (X[:, 1] - X[:, 2] + 0.01 * apart * rng.normal(size=400) > 0).astype(int)
-    object.__setattr__(problem, "rows", GrowingRows.of(basis, X, labels, rows.weights, 2))
+    labels = (X[:, 1] - X[:, 2] + 0.01 * apart * rng.normal(size=n_rows) > 0).astype(int)
+    object.__setattr__(problem, "rows", GrowingRows.of(basis, X, labels, times * rows.weights, 2))
     return problem.posterior()
 
 
