@@ -89,15 +89,14 @@ def load_model(
 def open_for(model: Any, data: "str | ReadAs") -> "Source":
     """Open a file in blocks that take a model seconds at most, so that Ctrl-C works."""
     from bayescascade.cli.rows import open_rows
-    from bayescascade.data.read_as import ReadAs, as_learned
+    from bayescascade.data.read_as import ReadAs
 
     if isinstance(data, ReadAs) and data.labels is None:
         data = data.with_names(labels=getattr(model, "target_", None), weights=None)
     schema = getattr(model, "schema_", None)
     columns = getattr(model, "learned_columns", ()) if schema is None else schema.columns
-    data = as_learned(data, columns)
     is_slow = getattr(model, "predictive", "map") == "average"  # a thousand states for each row
-    return open_rows(data, _SLOW_ROWS if is_slow else None)
+    return open_rows(data, _SLOW_ROWS if is_slow else None, columns)
 
 
 def in_role(role: Any, thing: Any, what: str, path: str) -> Any:

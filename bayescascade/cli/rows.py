@@ -1,6 +1,6 @@
 """How commands read data files."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,14 +11,15 @@ from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import DataError
 from bayescascade.cli.output import note
 from bayescascade.data.changed_source import with_parts
+from bayescascade.data.column import Column
 from bayescascade.data.declarations import Declarations
-from bayescascade.data.files import open_files
+from bayescascade.data.files import open_learned
 from bayescascade.data.given import TextTypes, typed_frame
 from bayescascade.data.levels import Cells
 from bayescascade.data.names import check_distinct_names, check_known, check_present
 from bayescascade.data.odd_texts import notes_on_frame
 from bayescascade.data.read_as import ReadAs
-from bayescascade.data.sources import Source, weighted_blocks, with_missing_codes
+from bayescascade.data.sources import Source, weighted_blocks, with_readings
 from bayescascade.data.table import Table, without_unusable
 from bayescascade.model.roles import Predictor
 
@@ -33,9 +34,11 @@ def read_table(path: str | ReadAs, **declared: Any) -> Table:
     return without_unusable(partial(Table.from_files, path), note, **declared)
 
 
-def open_rows(path: str | ReadAs, chunk_rows: int | None = None) -> Source:
-    """Open a data file, to be read in blocks of at most `chunk_rows`; print notes on its format."""
-    source = open_files(path, chunk_rows or _CHUNK_ROWS)
+def open_rows(
+    path: str | ReadAs, chunk_rows: int | None = None, columns: Iterable[Column] = ()
+) -> Source:
+    """Open a file, to be read in blocks as a model's `columns` were; print notes on its format."""
+    source = open_learned(path, columns, chunk_rows or _CHUNK_ROWS)
     for text in source.notes:
         note(text)
     return source
@@ -72,7 +75,7 @@ def read_frame(
         if text not in told:
             note(text)
     cells = pd.concat([cells for _, cells, _ in blocks], ignore_index=True)
-    typed = with_missing_codes(typed_frame(cells) if source.is_text else cells, source)
+    typed = with_readings(typed_frame(cells) if source.is_text else cells, source)
     frame = typed.assign(**{name: cells[name] for name in as_texts})
     for text in notes_on_frame(typed.drop(columns=list(as_texts))):
         note(text)

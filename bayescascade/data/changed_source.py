@@ -67,7 +67,7 @@ class ChangedSource:
     ) -> None:
         self.label, self.is_text = source.label, source.is_text
         self.names = names
-        self.missing_codes = changes.missing_codes
+        self.missing_codes, self.units = changes.missing_codes, source.units
         self.categorical = frozenset(
             name for name in source.categorical if not changes.concern(name)
         )

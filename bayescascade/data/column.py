@@ -34,6 +34,7 @@ from bayescascade.data.levels import (
     to_numbers,
     without_codes,
 )
+from bayescascade.data.number_marks import CURRENCIES
 
 Kind: TypeAlias = Literal["nominal", "ordinal", "continuous"]
 
@@ -45,7 +46,7 @@ LARGEST_WHOLE = 2.0**51  # below, every half is a float
 
 _FIELDS = {"name", "kind", "levels", "edges", "has_missing_level"}
 _MOST_SHOWN = 8  # levels in a message
-_LATER_FIELDS = {"is_whole", "missing_codes"}
+_LATER_FIELDS = {"is_whole", "missing_codes", "unit"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,7 @@ class Column:
     # halfway between two of them, such as 29.5
     is_whole: bool = False
     missing_codes: tuple[Level, ...] = ()  # values, such as -9, that stand for missing cells
+    unit: str = ""  # that was left out of the numbers of a text file: "%", or a currency
 
     def __post_init__(self) -> None:
         if self.kind not in ("nominal", "ordinal", "continuous"):
@@ -274,6 +276,7 @@ class Column:
             "has_missing_level": self.has_missing_level,
             **({"is_whole": True} if self.is_whole else {}),
             **({"missing_codes": list(self.missing_codes)} if self.missing_codes else {}),
+            **({"unit": self.unit} if self.unit else {}),
         }
 
     @classmethod
@@ -293,6 +296,8 @@ class Column:
         codes = record.get("missing_codes", [])
         if not isinstance(codes, list) or (not codes and "missing_codes" in record):
             raise ModelFileError(f'missing_codes of column "{name}" must be a list or left out')
+        if record.get("unit", "%") not in ("%", *CURRENCIES):
+            raise ModelFileError(f'unit of column "{name}" must be % or a currency, or left out')
         if not isinstance(record["has_missing_level"], bool):
             raise ModelFileError(f'has_missing_level of column "{name}" must be true or false')
         try:
@@ -304,6 +309,7 @@ class Column:
                 has_missing_level=record["has_missing_level"],
                 is_whole="is_whole" in record,
                 missing_codes=tuple(plain_level(name, code) for code in codes),
+                unit=record.get("unit", ""),
             )
         except (DataError, OverflowError) as error:
             raise ModelFileError(str(error)) from None

@@ -6,7 +6,7 @@ All must have the same columns.
 
 import itertools
 import re
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatch
 from glob import glob
@@ -16,14 +16,16 @@ from typing import TypeAlias, TypeGuard
 
 import pandas as pd
 
-from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.base.errors import DataError, ParameterError, warn_user
+from bayescascade.data.column import Column
 from bayescascade.data.data_file import DataFile
 from bayescascade.data.dialects import TO_BE_FOUND, GivenDialect
 from bayescascade.data.first_bytes import recognized
-from bayescascade.data.read_as import ReadAs
+from bayescascade.data.levels import level_text
+from bayescascade.data.read_as import ReadAs, as_learned
 from bayescascade.data.readers import READERS, ExcelSource, FileSource
 from bayescascade.data.scanning import changed_sources
-from bayescascade.data.sources import BLOCK_ROWS, Batch, Source, missing_codes_of, source_of
+from bayescascade.data.sources import BLOCK_ROWS, Batch, Source, Units, missing_codes_of, source_of
 from bayescascade.data.text_files import CsvSource
 
 FilePaths: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
@@ -55,6 +57,28 @@ def open_files(
     """
     label, sources = open_each(paths, chunk_rows, reader)
     return sources[0] if len(sources) == 1 else FilesSource(sources, label)
+
+
+def open_learned(paths: Paths, columns: Iterable[Column], chunk_rows: int = BLOCK_ROWS) -> Source:
+    """Open files to be read as a model's columns were; warn if a file without units needs one."""
+    known = list(columns)
+    source = open_files(as_learned(paths, known), chunk_rows)
+    check_units(source, known)
+    typed = [] if source.is_text else [c for c in known if c.unit and c.name in source.names]
+    for column in typed:
+        told = f'column "{column.name}" had numbers with {column.unit} when the model was fitted'
+        warn_user(UserWarning(f"{told}: 20 in {source.label} is read as 20 {column.unit}"))
+    return source
+
+
+def check_units(source: Source, columns: Iterable[Column]) -> None:
+    """Raise DataError if a text file's numbers have another unit than those of learned columns."""
+    known = {
+        column.name: column.unit
+        for column in columns
+        if source.units.get(column.name, ("", ""))[1] not in map(level_text, column.missing_codes)
+    }
+    _check_units(source, known, "when the model was fitted")
 
 
 def open_each(
@@ -90,7 +114,10 @@ def _open_each(
         sources.append(_open(file, chunk_rows, reader, dialect))
     for other in sources[1:]:
         _check_same_columns(sources[0], other)
-    _check_same_units([source for source in sources if isinstance(source, CsvSource)])
+    units: dict[str, str] = {}
+    for source in sources:
+        _check_units(source, units, "in the files before")
+        units |= {name: unit for name, (unit, _) in source.units.items()}
     label = sources[0].label
     if len(sources) > 1:
         whole = PurePosixPath(str(listed[0])).name
@@ -130,6 +157,7 @@ class FilesSource:
         self.is_text = first.is_text
         self.categorical = first.categorical
         self.missing_codes = missing_codes_of(first)
+        self.units: Units = {name: unit for one in sources for name, unit in one.units.items()}
         self._sources = sources
         self._n_rows: list[int] = []  # the rows of each file in the last pass, as far as it went
         self._is_reading = False
@@ -293,16 +321,11 @@ def _check_same_columns(first: Source, other: Source) -> None:
         )
 
 
-def _check_same_units(sources: Sequence[CsvSource]) -> None:
-    """Raise DataError if numbers have percent signs or a currency in some files only."""
-    for name in sources[0].names if len(sources) > 1 else ():
-        units = [(source.label, source.unit_of(name)) for source in sources]
-        marked = next(((label, unit) for label, unit in units if unit), None)
-        if marked is None:
-            continue
-        other = next((label for label, unit in units if unit not in (None, marked[1])), None)
-        if other is not None:
+def _check_units(source: Source, known: Mapping[str, str], where: str) -> None:
+    for name, (unit, cell) in source.units.items():
+        before = known.get(name, unit)
+        if unit != before:
             raise DataError(
-                f'column "{name}" has numbers with {marked[1]} in {marked[0]}, but not in all '
-                f"cells of {other}: write them alike"
+                f'column "{name}" has the cell "{cell}" in {source.label}, but '
+                f"{'' if before else 'no '}numbers with {before or unit} {where}: write them alike"
             )

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.data.arrow_frames import as_column, as_frame
 from bayescascade.data.column import Column
-from bayescascade.data.files import are_paths, open_files
+from bayescascade.data.files import are_paths, open_learned
 from bayescascade.data.levels import Cells, Level, parse_texts
 from bayescascade.data.names import check_distinct_names, listed_names
-from bayescascade.data.read_as import ReadAs, as_learned
-from bayescascade.data.sources import missing_codes_of, weighted_blocks, with_missing_codes
+from bayescascade.data.read_as import ReadAs
+from bayescascade.data.sources import missing_codes_of, weighted_blocks, with_readings
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,15 +32,15 @@ class GivenRows:
     is_text: bool = False  # whether numbers are still the texts of a file
 
     @classmethod
-    def of(cls, X: Any, columns: Iterable[Column | None] = ()) -> "GivenRows":
+    def of(cls, X: Any, columns: Iterable[Column] = ()) -> "GivenRows":
         """Read rows; a Series, or a mapping of single values, is one row.
 
-        Texts of files that are levels of a model's `columns` are read as such; see `as_learned`.
+        Files are read as a model's `columns` were; see `open_learned`.
         """
         if isinstance(X, cls):
             return X
         if are_paths(X):
-            return cls._of_files(as_learned(X, columns)).typed()
+            return cls._of_files(X, columns).typed()
         return cls._of_table(X)
 
     @classmethod
@@ -80,11 +80,11 @@ class GivenRows:
         return replace(rows, labels=labels, weights=weights)
 
     @classmethod
-    def _of_files(cls, paths: Any) -> "GivenRows":
-        source = open_files(paths)
+    def _of_files(cls, paths: Any, columns: Iterable[Column] = ()) -> "GivenRows":
+        source = open_learned(paths, columns)
         check_distinct_names(source.names)
         blocks = [cells for _, cells, _ in weighted_blocks(source, source.names, None)]
-        whole = with_missing_codes(pd.concat(blocks, ignore_index=True), source)
+        whole = with_readings(pd.concat(blocks, ignore_index=True), source)
         return cls(whole, is_text=source.is_text)
 
     @classmethod
@@ -106,7 +106,7 @@ class GivenRows:
             typed_frame(one.to_frame()).iloc[:, 0] if isinstance(one, pd.Series) else one
             for one in (self.labels, self.weights)
         )
-        return GivenRows(with_missing_codes(typed_frame(self.cells), self.cells), labels, weights)
+        return GivenRows(with_readings(typed_frame(self.cells), self.cells), labels, weights)
 
     @property
     def is_named(self) -> bool:

@@ -21,7 +21,7 @@ from bayescascade.data.given import GivenRows
 from bayescascade.data.label_notes import label_notes
 from bayescascade.data.levels import Cells, check_numbers, holds_numbers, level_text, to_numbers
 from bayescascade.data.matrix import MatrixEncoder
-from bayescascade.data.sources import with_missing_codes
+from bayescascade.data.sources import with_readings
 from bayescascade.data.table import Table
 
 _KINDS = "biufUO"  # NumPy's letters for allowed labels: truth values, numbers and text
@@ -276,7 +276,7 @@ class LabeledRows:
         columns[target] = codes
         whole = pd.DataFrame(columns, copy=False)  # many columns one by one would warn
         table = Table.from_arrays(
-            with_missing_codes(whole, frame),
+            with_readings(whole, frame),
             sample_weight=weights,
             nominal=nominal,
             ordinal={**ordinal, **dict.fromkeys(few), target: list(range(len(classes)))},

@@ -7,8 +7,8 @@ ranks become the median, and an additional column of 0 and 1 marks them, for col
 missing cells in the training rows.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,9 @@ from bayescascade.data.levels import (
     without_codes,
 )
 from bayescascade.data.names import check_present
+from bayescascade.data.number_marks import CURRENCIES
 from bayescascade.data.number_words import columns_of, number_column
+from bayescascade.data.sources import units_of
 from bayescascade.data.unknown import UnknownCells
 
 _MOST_LISTED = 5  # columns
@@ -55,6 +57,7 @@ class MatrixEncoder:
     # None for others; empty if the policy does not allow them
     numbers: tuple[Column | None, ...] = ()
     missing_codes: tuple[tuple[Level, ...], ...] = ()  # values that stand for missing cells
+    units: Mapping[str, str] = field(default_factory=dict)  # left out of numbers, by column
 
     @classmethod
     def learn(cls, rows: GivenRows, policy: CellPolicy = STRICT) -> "MatrixEncoder":
@@ -83,7 +86,9 @@ class MatrixEncoder:
             _learned_levels(column_text(column), frame.iloc[:, place], is_level, codes)
             for place, (column, codes) in enumerate(zip(columns, of_columns, strict=True))
         )
-        found = cls(columns, levels, policy, missing_codes=of_columns if any(of_columns) else ())
+        of_columns = of_columns if any(of_columns) else ()
+        units = {name: unit for name, (unit, _) in units_of(rows.cells).items()}
+        found = cls(columns, levels, policy, missing_codes=of_columns, units=units)
         found = found._with_numbers({j: cells for j, (_, cells) in enumerate(frame.items())})
         return found._with_medians(frame) if is_level else found
 
@@ -144,6 +149,14 @@ class MatrixEncoder:
     def codes_of(self, column: int) -> tuple[Level, ...]:
         """Return the codes of a column's missing cells."""
         return self.missing_codes[column] if self.missing_codes else ()
+
+    @property
+    def known(self) -> Iterator[Column]:
+        """The columns as files are read for them; those of numbers have one bin."""
+        for place, (name, levels) in enumerate(zip(self.names, self.levels, strict=True)):
+            column = levels or Column(name, "continuous", (), (0.0, 1.0))
+            codes, unit = self.codes_of(place), self.units.get(name, "")
+            yield replace(column, missing_codes=codes, unit=unit)
 
     @property
     def source(self) -> Integers:
@@ -275,6 +288,8 @@ class MatrixEncoder:
             record |= {"missing": "level", "medians": list(self.medians)}
         if self.missing_codes:
             record["missing_codes"] = [list(codes) for codes in self.missing_codes]
+        if self.units:
+            record["units"] = dict(self.units)
         return record
 
     @classmethod
@@ -301,13 +316,16 @@ class MatrixEncoder:
         if not is_listed or len(codes) not in (0, len(columns)):
             raise ModelFileError("an encoding's missing_codes must be lists, one for each column")
         told = tuple(tuple(plain_level("", code) for code in each) for each in codes)
+        units = record.get("units", {})
+        if not isinstance(units, dict) or not {*units.values()} <= {"%", *CURRENCIES}:
+            raise ModelFileError("an encoding's units must be % or currencies, by column")
         if record.get("missing") is None:
-            return cls(tuple(columns), read, policy, (), numbers, told)
+            return cls(tuple(columns), read, policy, (), numbers, told, units)
         medians: Any = record.get("medians")
         if record["missing"] != "level" or not _are_medians(medians, read):
             raise ModelFileError("an encoding's medians must be numbers of columns without levels")
         policy = replace(policy, missing="level")
-        return cls(tuple(columns), read, policy, tuple(medians), numbers, told)
+        return cls(tuple(columns), read, policy, tuple(medians), numbers, told, units)
 
     def _encode(
         self, column: int, cells: Cells, unknown: UnknownCells, means: Floats | None

@@ -6,6 +6,7 @@ known.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -60,6 +61,9 @@ def _join(columns: Sequence[Column]) -> Column:
     for other in columns[1:]:
         if other.kind != first.kind:
             raise _different(first, f"{first.kind} and {other.kind}", "declare its kind")
+        if other.unit != first.unit:
+            units = f"numbers with and without {first.unit or other.unit}"
+            raise _different(first, units, "write them alike")
         if other.edges != first.edges:
             texts = (", ".join(column.edge_texts()) for column in (first, other))
             raise _different(first, " and ".join(texts), "declare its bin edges")
@@ -74,7 +78,8 @@ def _join(columns: Sequence[Column]) -> Column:
         )
     is_whole = all(column.is_whole for column in columns)
     codes = tuple(dict.fromkeys(code for column in columns for code in column.missing_codes))
-    return Column(first.name, first.kind, levels, first.edges, has_missing_level, is_whole, codes)
+    whole = Column(first.name, first.kind, levels, first.edges, has_missing_level, is_whole, codes)
+    return replace(whole, unit=first.unit)
 
 
 def _union(columns: Sequence[Column]) -> tuple[Level, ...]:

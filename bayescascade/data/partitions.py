@@ -20,7 +20,7 @@ from bayescascade.data.arrow_frames import is_partitioned
 from bayescascade.data.counting import RawRows
 from bayescascade.data.files import FilesSource, Paths, are_paths, open_each
 from bayescascade.data.levels import Level, level_text
-from bayescascade.data.sources import Batch, FrameSource, Source
+from bayescascade.data.sources import NO_UNITS, Batch, FrameSource, Source
 
 _MERGED = 8  # parts per task
 
@@ -57,6 +57,7 @@ class PartitionedSource:
     """Rows in partitions; `parts` takes names of columns and returns one task per partition."""
 
     categorical: frozenset[str] = frozenset()
+    units = NO_UNITS
 
     def __init__(
         self,
@@ -135,7 +136,9 @@ def _of_files(paths: Paths, delayed: Callable[[Any], Any]) -> PartitionedSource:
     whole = FilesSource(sources, label)
     tasks = [delayed(each) for each in sources]
     codes = whole.missing_codes
-    return PartitionedSource(whole.names, lambda _: tasks, label, whole.is_text, whole.notes, codes)
+    read = PartitionedSource(whole.names, lambda _: tasks, label, whole.is_text, whole.notes, codes)
+    read.units = whole.units
+    return read
 
 
 def _source(part: Any) -> Source:

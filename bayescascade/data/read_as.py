@@ -193,14 +193,13 @@ class ReadAs:
         )
 
 
-def as_learned(rows: Any, columns: Iterable[Column | None]) -> Any:
+def as_learned(rows: Any, columns: Iterable[Column]) -> Any:
     """Return files to be read so that the texts of a model's columns are levels again.
 
     A model may have learned the level "NA", or levels or names that end in blanks, which are
     otherwise not read as such.
     """
-    known = [column for column in columns if column is not None]
-    texts = {c.name: [text for text in c.levels if isinstance(text, str)] for c in known}
+    texts = {c.name: [text for text in c.levels if isinstance(text, str)] for c in columns}
     kept = [name for name, levels in texts.items() if not set(MISSING_TEXTS).isdisjoint(levels)]
     blanks = any(text != text.strip(BLANKS) for name in texts for text in (name, *texts[name]))
     if not kept and not blanks:

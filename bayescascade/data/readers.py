@@ -21,7 +21,7 @@ from bayescascade.data.arrow_frames import frame_of_arrow
 from bayescascade.data.cell_texts import MISSING_TEXTS, CellTexts
 from bayescascade.data.data_file import DataFile, OpenedFile, explained_errors
 from bayescascade.data.dialects import TO_BE_FOUND, GivenDialect
-from bayescascade.data.sources import Batch, FrameSource, categorical_names, column_names
+from bayescascade.data.sources import NO_UNITS, Batch, FrameSource, categorical_names, column_names
 from bayescascade.data.text_files import CsvSource
 
 
@@ -29,7 +29,7 @@ class _ColumnFile(OpenedFile, ABC):
     """A file whose columns have types; a subclass opens and reads it."""
 
     format_name: ClassVar[str]
-    is_text = False
+    is_text, units = False, NO_UNITS
     notes: Sequence[str] = ()
     _opener: ClassVar[Callable[..., Any]]
 

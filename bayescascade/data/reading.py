@@ -20,7 +20,7 @@ from bayescascade.data.column import Column
 from bayescascade.data.counting import Codebook, KnownCodes, ManyValuesError, RawRows
 from bayescascade.data.declarations import ColumnDeclaration, Declarations
 from bayescascade.data.distinct_rows import DistinctRows
-from bayescascade.data.files import located_errors
+from bayescascade.data.files import check_units, located_errors
 from bayescascade.data.inference import (
     BinCollector,
     Collector,
@@ -73,6 +73,7 @@ class RowReader:
                 raise ParameterError(
                     "schema excludes columns, drop, nominal, ordinal and continuous"
                 )
+            check_units(source, schema.columns)
             source = with_parts(source, schema.names)
             needed = schema.names if weights_column is None else [*schema.names, weights_column]
             check_present(needed, source.names)
@@ -188,9 +189,12 @@ class RowReader:
         """Return the columns of the collectors, and notes on them."""
         is_weighted = self.weights is not None
         found = collected_columns(collectors, self.missing, is_weighted)
-        codes = missing_codes_of(self.source)
-        columns = (replace(c, missing_codes=codes.get(c.name, ())) for c in found)
-        schema = Schema(tuple(columns) if codes else found)
+        codes, units = missing_codes_of(self.source), self.source.units
+        columns = (
+            replace(c, missing_codes=codes.get(c.name, ()), unit=units.get(c.name, ("", ""))[0])
+            for c in found
+        )
+        schema = Schema(tuple(columns) if codes or units else found)
         return schema, tuple(notes_of(collectors))
 
     def _with_bins(self, collectors: Sequence[Collector]) -> list[Collector]:

@@ -23,11 +23,10 @@ from bayescascade.data.arrow_frames import is_lazy
 from bayescascade.data.changed_source import with_parts
 from bayescascade.data.column import MISSING, Column
 from bayescascade.data.date_parts import needed_dates, with_date_parts
-from bayescascade.data.files import Paths, are_paths, located_errors, open_files
+from bayescascade.data.files import Paths, are_paths, located_errors, open_learned
 from bayescascade.data.given import GivenRows, frame_from_mapping
 from bayescascade.data.levels import Cells
 from bayescascade.data.names import check_distinct_names, check_known, check_present
-from bayescascade.data.read_as import as_learned
 from bayescascade.data.unknown import UnknownCells
 
 
@@ -191,7 +190,7 @@ class Schema:
     def _encode_files(
         self, paths: Paths, allow_missing: bool, row: int, unknown: UnknownCells | None
     ) -> Codes:
-        source = with_parts(open_files(as_learned(paths, self.columns)), self.names)
+        source = with_parts(open_learned(paths, self.columns), self.names)
         check_distinct_names([name for name in source.names if name in self.names])
         check_present(self.names, source.names)
         parts = [np.empty((self.n_columns, 0), np.int32)]

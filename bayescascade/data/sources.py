@@ -5,6 +5,7 @@
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias
 
 import pandas as pd
@@ -28,9 +29,14 @@ from bayescascade.data.levels import Level, to_numbers
 
 BLOCK_ROWS = 100_000
 
-_CODES = "missing codes"  # in `attrs` of a frame
+_CODES, _UNITS = "missing codes", "units"  # in `attrs` of a frame
 
 Batch: TypeAlias = pd.DataFrame | pyarrow.RecordBatch
+
+Units: TypeAlias = Mapping[str, tuple[str, str]]
+"""By column of a text file, the unit that is left out of its numbers, or "", and a cell of it."""
+
+NO_UNITS: Units = MappingProxyType({})
 
 
 class Source(Protocol):
@@ -39,6 +45,7 @@ class Source(Protocol):
     label: str  # name in messages and printed models; may be empty
     names: list[str]  # the columns, in order; a name may occur twice
     is_text: bool  # whether numbers come as text
+    units: Units  # empty for typed files
 
     def blocks(self, names: Sequence[str]) -> Iterator[pd.DataFrame]:
         """Yield the rows' cells in the columns `names`, some rows at a time."""
@@ -69,7 +76,7 @@ class FrameSource:
         self.label = label
         self.names = [str(name) for name in frame.columns]
         self.n_rows = len(frame)
-        self.missing_codes = missing_codes_of(frame)
+        self.missing_codes, self.units = missing_codes_of(frame), units_of(frame)
         self._frame = frame
 
     def blocks(self, names: Sequence[str]) -> Iterator[pd.DataFrame]:
@@ -87,7 +94,7 @@ class FrameSource:
 class ArrowSource:
     """Rows of Arrow data; `open_batches` takes names of columns and returns record batches."""
 
-    is_text = False
+    is_text, units = False, NO_UNITS
     notes: Sequence[str] = ()
 
     def __init__(
@@ -180,11 +187,18 @@ def missing_codes_of(rows: Any) -> Mapping[str, tuple[Level, ...]]:
     return rows.attrs.get(_CODES, {}) if isinstance(rows, pd.DataFrame) else found
 
 
-def with_missing_codes(frame: pd.DataFrame, rows: Any) -> pd.DataFrame:
-    """Return a frame that carries the codes of missing cells of its source."""
-    codes = missing_codes_of(rows)
-    if codes:
-        frame.attrs[_CODES] = codes
+def units_of(rows: Any) -> Units:
+    """Return the units of a source or frame; a frame has no empty ones."""
+    found: Units = getattr(rows, "units", NO_UNITS)
+    return rows.attrs.get(_UNITS, NO_UNITS) if isinstance(rows, pd.DataFrame) else found
+
+
+def with_readings(frame: pd.DataFrame, rows: Any) -> pd.DataFrame:
+    """Return a frame that carries the codes of missing cells and the units of its source."""
+    units = {name: unit for name, unit in units_of(rows).items() if unit[0]}
+    for name, read in ((_CODES, missing_codes_of(rows)), (_UNITS, units)):
+        if read:  # pandas copies it at each step
+            frame.attrs[name] = read
     return frame
 
 

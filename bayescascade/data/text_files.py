@@ -19,10 +19,11 @@ from bayescascade.data.cell_texts import BLANKS, MISSING_TEXTS, CellTexts
 from bayescascade.data.data_file import DataFile, OpenedFile, explained_errors
 from bayescascade.data.dialects import SNIFFED_BYTES, TO_BE_FOUND, GivenDialect, sniffed
 from bayescascade.data.lines import KeptLines
-from bayescascade.data.number_marks import Marks, found_marks, notes_on_marks
-from bayescascade.data.sources import Batch
+from bayescascade.data.number_marks import CURRENCIES, Marks, found_marks, notes_on_marks
+from bayescascade.data.sources import Batch, Units
 
 _CSV_BLOCK_BYTES = 2 << 20
+_UNITS = frozenset(f"%{CURRENCIES}")
 _MOST_BLANK = 1 << 12  # characters after a header that are searched for rows
 
 
@@ -65,16 +66,15 @@ class CsvSource(OpenedFile):
             )
 
         self._marks: dict[str, Marks] = {}
-        by_name = zip(self.names, zip(*rows, strict=True), strict=False)
-        self._filled = {name for name, cells in by_name if not set(MISSING_TEXTS).issuperset(cells)}
         if self._has_rows and len(set(self.names)) == len(self.names):
             self._marks = self._agreed(dict(self._candidates(rows)))
-
-    def unit_of(self, name: str) -> str | None:
-        """Return the unit that is left out of a column's numbers; None without any cell."""
-        marks = self._marks.get(name, Marks())
-        unit = "%" if marks.has_percent else marks.currency
-        return unit if unit or name in self._filled else None
+        self.units: Units = {}
+        for name, cells in zip(self.names, zip(*rows, strict=True), strict=False):
+            if filled := [cell for cell in cells if cell not in MISSING_TEXTS]:
+                marks = self._marks.get(name, Marks())
+                unit = "%" if marks.has_percent else marks.currency
+                odd = max(filled, key=lambda cell: (_UNITS.isdisjoint(cell), len(cell)))
+                self.units[name] = unit, odd
 
     @property
     def notes(self) -> Sequence[str]:

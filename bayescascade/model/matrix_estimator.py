@@ -1,7 +1,7 @@
 """Estimators over a matrix: how rows are read, and how columns are shown and saved."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -68,10 +68,10 @@ class MatrixEstimator(ReadableModel):
             self.feature_names_in_ = np.array(encoder.columns, dtype=object)
 
     @property
-    def learned_columns(self) -> tuple[Column | None, ...]:
-        """The columns with their levels, None for columns of numbers."""
+    def learned_columns(self) -> Iterable[Column]:
+        """The columns as files are read for them."""
         check_is_fitted(self)
-        return self._encoder.levels
+        return self._encoder.known
 
     def _policy(self) -> CellPolicy:
         """Return the policy for cells of training rows, by the parameter `missing`."""

@@ -185,7 +185,7 @@ class BoxPath(Readable):
 
     def roc(self, X: Any, y: Any) -> tuple[Floats, Floats]:
         """Return the shares of negatives and of positives that each union contains."""
-        rows = self._reader.transform(GivenRows.of(X, self._reader.levels), "BoxPath")
+        rows = self._reader.transform(GivenRows.of(X, self._reader.known), "BoxPath")
         codes = label_codes(check_labels(y, "y", "BoxPath"), self._classes, "y")
         if len(codes) != len(rows):
             raise DataError(f"y must have a label per row of X, {len(rows)}, got {len(codes)}")

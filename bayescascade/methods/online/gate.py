@@ -300,7 +300,7 @@ class OnlineGate(Printed):
     def _rows(self, X: Any) -> Any:
         """Return rows for the experts: as a matrix, or unchanged."""
         if self._encoder is not None:
-            rows = GivenRows.of(X, self._encoder.levels)
+            rows = GivenRows.of(X, self._encoder.known)
             return self._encoder.transform(rows, "OnlineGate", self._means)
         if isinstance(self._pool, ConfidentModels):
             raise DataError("the gate has no models yet: start must come first")
