@@ -151,7 +151,7 @@ def test_a_start_is_kept_where_nothing_is_better(rng):
     again = best_union(rows, 1, start=best.union.halfway(rows.rows))
     assert again.objective == pytest.approx(best.objective)
     assert again.n_visited <= best.n_visited
-    polished = rows.polished(rows.levels(BoxUnion([[-9.0, -9.0]], [[9.0, 9.0]])))
+    polished = rows.polished(rows.levels(BoxUnion([[-9.0, -9.0]], [[9.0, 9.0]])), Watch(None))
     assert rows.gain(polished) > rows.gain(rows.levels(BoxUnion([[-9.0, -9.0]], [[9.0, 9.0]])))
 
 

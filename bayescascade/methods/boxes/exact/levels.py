@@ -37,6 +37,7 @@ from numpy.typing import ArrayLike
 from bayescascade.base.arrays import Codes, Flags, Floats, Integers
 from bayescascade.base.errors import DataError
 from bayescascade.base.validation import check_weights
+from bayescascade.base.watch import Watch
 from bayescascade.methods.boxes.parameters import MOST_BOXES, ObjectiveParameters
 from bayescascade.methods.boxes.union import BoxUnion
 from bayescascade.model.guard import UNIT, share_of_sums
@@ -140,13 +141,15 @@ class LevelRows:
             return None
         return LevelRows(self.rows[left], self.is_positive[left], self.weights[left], self.costs)
 
-    def polished(self, levels: Levels) -> Levels:
-        """Return levels, with as many boxes, that no change of a single level improves."""
+    def polished(self, levels: Levels, watch: Watch) -> Levels:
+        """Return levels, with as many boxes, that no change of a single level improves, in time."""
         levels = np.array(levels, np.int32)
         gain = -np.inf
         while self.gain(levels) > gain + self.rounding:
             gain = self.gain(levels)
             for box, side in np.ndindex(levels.shape):
+                if watch.is_over():
+                    return levels
                 levels[box, side] = self._best_level(levels, box, side)
         return levels
 

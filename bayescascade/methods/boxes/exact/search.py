@@ -99,7 +99,7 @@ class _Search:
                 self.n_visited, self.work = self.n_visited + n_now, self.work + n_now * of_one
                 n_each = min(n_most, 2 * n_each)
                 if not is_over and work.best[0] > polished:
-                    better = rows.polished(work.best_levels)
+                    better = rows.polished(work.best_levels, self.watch)
                     polished = rows.gain(better)
                     if polished > work.best[0]:
                         work.best_levels[:], work.best[0] = better, polished
@@ -116,7 +116,8 @@ class _Search:
         rows = LevelRows(self.rows.rows, self.rows.is_positive, self.rows.weights, free)
         _, found, _ = self.look(rows, 1, 0.0)
         if found is not None:
-            better = self.rows.polished(self.rows.levels(rows.tight(found).halfway(rows.rows)))
+            start = self.rows.levels(rows.tight(found).halfway(rows.rows))
+            better = self.rows.polished(start, self.watch)
             if self.rows.gain(better) > self.gain:
                 self.best, self.gain = better, self.rows.gain(better)
 
@@ -185,10 +186,10 @@ def best_union(
     _check_memory(rows, n_boxes, memory_limit)
     started = perf_counter()
     none = np.empty((0, 2 * rows.rows.shape[1]), np.int32)
-    best = none if start is None else rows.polished(rows.levels(start)[:n_boxes])
+    watch = Watch(None) if watch is None else watch
+    best = none if start is None else rows.polished(rows.levels(start)[:n_boxes], watch)
     if rows.gain(best) <= 0.0:
         best = none
-    watch = Watch(None) if watch is None else watch
     state = _Search(rows, watch, most_work, progress, best, rows.gain(best))
     if start is None and rows.costs.side_cost > 0.0:
         state.begin()
