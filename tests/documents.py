@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
+from joblib.externals.loky import get_reusable_executor
 from nbclient import NotebookClient
 
 ROOT = Path(__file__).parents[1]
@@ -103,8 +104,8 @@ def _output_of(example: Example, directory: str) -> str:
         file.flush()
         file.seek(0)
         output = file.read()
-    for worker in multiprocessing.active_children():  # of joblib, idle; the end would wait minutes
-        worker.terminate()
+    if multiprocessing.active_children():  # of joblib, idle; the end would wait minutes for them
+        get_reusable_executor(reuse=True).shutdown()
     return output
 
 
