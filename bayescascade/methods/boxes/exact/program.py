@@ -16,10 +16,11 @@ HiGHS calculates in floats with tolerances of its own, 1e-6, so its result is no
 digit; its bound is reported unchanged.
 """
 
+from functools import partial
 from time import perf_counter
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
 from scipy.sparse import coo_array
 
 from bayescascade.base.errors import DataError
@@ -27,6 +28,7 @@ from bayescascade.base.watch import Watch
 from bayescascade.methods.boxes.exact.levels import LevelRows, Levels
 from bayescascade.methods.boxes.exact.search import CertifiedUnion
 from bayescascade.model.guard import certified
+from samplers.cluster import results_of_workers
 
 TOLERANCE = 1e-6
 
@@ -83,10 +85,7 @@ def solve_program(rows: LevelRows, n_boxes: int, watch: Watch | None = None) -> 
     options: dict[str, float] = {"mip_rel_gap": 0.0}
     if watch is not None and np.isfinite(watch.left):
         options["time_limit"] = watch.left
-    found = milp(
-        -worth, integrality=is_whole, bounds=Bounds(0.0, 1.0),
-        constraints=limits.build(n_variables), options=options,
-    )  # fmt: skip
+    found = _solved(worth, is_whole, limits.build(n_variables), options)
     if found.x is None:
         raise DataError(f"HiGHS found no union of boxes: {found.message}; allow it more time")
     levels = _levels(found.x, rows, n_boxes, size, starts)
@@ -108,6 +107,19 @@ def solve_program(rows: LevelRows, n_boxes: int, watch: Watch | None = None) -> 
         seconds=perf_counter() - started,
         solver="program",
     )
+
+
+def _solved(
+    worth: np.ndarray, is_whole: np.ndarray, limits: LinearConstraint, options: dict[str, float]
+) -> OptimizeResult:
+    """Return what HiGHS finds, in another process: Ctrl-C cannot end it in this one."""
+    given = {"integrality": is_whole, "bounds": Bounds(0.0, 1.0), "constraints": limits}
+    solve = partial(milp, -worth, **given, options=options)
+    results = results_of_workers(solve, [()], n_workers=2)
+    try:
+        return next(results)
+    finally:
+        results.close()
 
 
 def _beyond(firsts: np.ndarray, depths: list[int], n_levels: np.ndarray) -> list[int]:
