@@ -1,6 +1,5 @@
 """``bayescascade classify``: from a data file with labels to a printed and saved classifier."""
 
-import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -8,20 +7,18 @@ import click
 
 from bayescascade.cli.cluster import with_cluster
 from bayescascade.cli.declared import Models, options_of
-from bayescascade.cli.learning import Lesson, Task, learning, set_up
+from bayescascade.cli.learning import FOLDS_OPTION, Lesson, Task, learning, on_folds, set_up
 from bayescascade.cli.listed import label_of
 from bayescascade.cli.options import (
     COLUMN_OPTIONS,
     OUTPUT_OPTIONS,
     TARGET_OPTION,
-    Integer,
     with_options,
 )
 from bayescascade.cli.reading import with_reading
 from bayescascade.methods.rules.parameters import LabelListParameters
 
 if TYPE_CHECKING:
-    from bayescascade.model.held_out import HeldOut
     from bayescascade.report.page import Page
 
 MODELS: Models = {"": LabelListParameters}
@@ -31,16 +28,7 @@ _KINDS = ("nominal", "ordinal", "continuous", "missing")
 @click.command(short_help="Learn a rule list that predicts a column.")
 @click.argument("data")
 @TARGET_OPTION
-@click.option(
-    "--cv",
-    "n_folds",
-    type=Integer(0),
-    metavar="FOLDS",
-    help=(
-        "Cross-validation folds that measure accuracy (default: 5; large tables use "
-        "only one of them); 0: none."
-    ),
-)
+@FOLDS_OPTION
 @click.option(
     "--details",
     is_flag=True,
@@ -60,8 +48,6 @@ def classify(data: str, **options: Any) -> tuple[Task, Lesson]:
     the search early; the best list so far is printed and saved.
     """
     target, n_folds = options.pop("target"), options.pop("n_folds")
-    if n_folds == 1:
-        raise click.UsageError("--cv must be 0, or an integer >= 2, got 1")
     has_details = options.pop("details")
     if has_details and n_folds == 0:
         raise click.UsageError("--details needs held-out rows: --cv must not be 0, got 0")
@@ -86,38 +72,11 @@ def classify(data: str, **options: Any) -> tuple[Task, Lesson]:
         source=source.label,
     )
 
-    def measured() -> "HeldOut | None":
-        from sklearn.base import clone
-
-        from bayescascade.model import held_out
-        from bayescascade.model.search import seed_sequence
-
-        if n_folds == 0 or is_unseen:
-            return None
-        if task.model.summary_.is_partial:
-            return held_out.HeldOut(reason="because the search was ended early")
-        if n_folds is None and task.model.time_limit is not None:
-            return held_out.HeldOut(
-                reason=("because there is a --time-limit; use --cv 5 to measure it")
-            )
-        folds, is_once = n_folds, False
-        if folds is None:
-            folds, is_once = held_out.default_folds(frame, len(task.model.classes_))
-        model, effort = task.model.fold_model()
-
-        def fit(X: Any, y: Any, weights: Any, seed: int) -> Any:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # chains of folds are short, and the print says so
-                return clone(model).set_params(random_state=seed).fit(X, y, weights)
-
-        return held_out.measure(
-            fit, frame, labels, row_weights, seed_sequence(task.model.random_state).spawn(3)[2],
-            name="list", effort=effort, n_folds=folds, is_once=is_once,
-            positive=task.model.positive_,
-        )  # fmt: skip
-
-    shown = _WithDetails if has_details else None
-    return task, Lesson((rows,), rows.table.notes, measured, shown)
+    n_measured, shown = 0 if is_unseen else n_folds, _WithDetails if has_details else None
+    return task, Lesson(
+        (rows,), rows.table.notes,
+        lambda: on_folds(task.model, frame, labels, row_weights, n_measured, "list"), shown,
+    )  # fmt: skip
 
 
 class _WithDetails:

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
@@ -13,7 +14,7 @@ import click
 from bayescascade.base.parameters import Parameters
 from bayescascade.cli.declared import parameters_of
 from bayescascade.cli.interrupts import deferred_interrupts, single_interrupts
-from bayescascade.cli.options import JSON_OPTION, listed, parse_continuous, parse_kinds
+from bayescascade.cli.options import JSON_OPTION, Integer, listed, parse_continuous, parse_kinds
 from bayescascade.cli.output import (
     check_outputs,
     check_picture,
@@ -35,6 +36,20 @@ if TYPE_CHECKING:
 
 _OUTPUTS = ("out", "trace", "plot", "as_json", "full", "quiet")
 _FILES = {f"--{name}": name for name in ("out", "trace", "checkpoint", "plot")}
+
+
+def _folds(*given: Any) -> int | None:
+    n_folds: int | None = given[-1]
+    if n_folds == 1:
+        raise click.UsageError("--cv must be 0, or an integer >= 2, got 1")
+    return n_folds
+
+
+FOLDS_OPTION = click.option(
+    "--cv", "n_folds", type=Integer(0), callback=_folds, metavar="FOLDS",
+    help="Cross-validation folds that measure predictions (default: 5; large tables use only one "
+    "of them); 0: none.",
+)  # fmt: skip
 
 
 class Task(NamedTuple):
@@ -159,7 +174,9 @@ def learn(task: Task, lesson: Lesson) -> None:
         except KeyboardInterrupt:
             interrupted("there is no result yet")
         held_out = None if lesson.measure is None else _measured(lesson.measure)
-        if held_out is not None:
+        if held_out is not None and hasattr(learned, "held_out_"):
+            learned.held_out_ = held_out
+        elif held_out is not None:
             learned.summary_ = replace(learned.summary_, held_out=held_out)
         shown = learned if lesson.shown is None else lesson.shown(learned)
         with deferred_interrupts(), ExitStack() as stack:
@@ -195,6 +212,37 @@ def _ended_words(model: Any, words: str) -> str:
     if summary.certificate is not None and summary.certificate.gap == 0:  # it is not only that
         told = summary.found_words(model.learned_word)
     return f"{told}{drawn}{goes_on}"
+
+
+def on_folds(
+    model: Any, X: Any, labels: Any, weights: Any, n_folds: int | None, name: str
+) -> "HeldOut | None":
+    """Return the measures of a fitted classifier with `fold_model`; None for 0 folds."""
+    from sklearn.base import clone
+
+    from bayescascade.model import held_out
+    from bayescascade.model.search import seed_sequence
+
+    if n_folds == 0:
+        return None
+    summary, time_limit = getattr(model, "summary_", None), getattr(model, "time_limit", None)
+    if summary is not None and summary.is_partial:
+        return held_out.HeldOut(reason="because the search was ended early")
+    if n_folds is None and time_limit is not None:
+        return held_out.HeldOut(reason="because there is a --time-limit; use --cv 5 to measure it")
+    default = held_out.default_folds(X, len(model.classes_))
+    folds, is_once = default if n_folds is None else (n_folds, False)
+    copy, effort = model.fold_model()
+
+    def fit(X: Any, y: Any, weights: Any, seed: int) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # chains of folds are short, and the print says so
+            return clone(copy).set_params(random_state=seed).fit(X, y, weights)
+
+    return held_out.measure(
+        fit, X, labels, weights, seed_sequence(model.random_state).spawn(3)[2], name=name,
+        effort=effort, n_folds=folds, is_once=is_once, positive=model.positive_,
+    )  # fmt: skip
 
 
 def _measured(measure: Callable[[], "HeldOut | None"]) -> "HeldOut | None":

@@ -6,7 +6,7 @@ import click
 
 from bayescascade.base.parameters import Label
 from bayescascade.cli.declared import Models, check_chosen, option_of, words_of
-from bayescascade.cli.learning import Lesson, Task, learning, set_up
+from bayescascade.cli.learning import FOLDS_OPTION, Lesson, Task, learning, on_folds, set_up
 from bayescascade.cli.options import CHOICE_OPTIONS, SAVE_OPTION, TARGET_OPTION, with_options
 from bayescascade.cli.reading import with_reading
 from bayescascade.model.listed import ListedCommand
@@ -19,12 +19,14 @@ def command_of(listed: ListedCommand) -> click.Command:
     default = next(iter(learners))
 
     def command(data: str, **options: Any) -> tuple[Task, Lesson]:
-        learner = learners[options.pop("method", default)]
+        learner, n_folds = learners[options.pop("method", default)], options.pop("n_folds")
         check_chosen(models, learner.name, options, "--method")
         given = {k: v for k, v in options.items() if v not in (None, False)}
         options = {**options, **learner.given, **given}
-        if learner.call != "fit" and options["out"] is not None:
-            raise click.UsageError(f"--out needs another --method, got {learner.name}")
+        is_path = learner.call != "fit"
+        for name, value in (("--out", options["out"]), ("--cv", n_folds)):
+            if is_path and value is not None:
+                raise click.UsageError(f"{name} needs another --method, got {learner.name}")
         task = set_up(learner.estimator, {"DATA": data}, options, learner.parameters)
         from bayescascade.cli.rows import open_rows, read_labeled
 
@@ -33,10 +35,11 @@ def command_of(listed: ListedCommand) -> click.Command:
         for name, declared in learner.parameters.declared().items():
             if isinstance(declared, Label) and options.get(name) is not None:
                 task.model.set_params(**{name: label_of(declared.option, options[name], y)})
-        rows = () if learner.call == "fit" else (X, y)
+        rows = (X, y) if is_path else ()
         return task, Lesson(
-            (X, y), fit=learner.call, words=listed.words,
-            figure=lambda learned: learned.plot(*rows).figure,
+            (X, y),
+            measure=lambda: None if is_path else on_folds(task.model, X, y, None, n_folds, "union"),
+            fit=learner.call, words=listed.words, figure=lambda one: one.plot(*rows).figure,
         )  # fmt: skip
 
     command.__doc__ = listed.about
@@ -51,6 +54,7 @@ def command_of(listed: ListedCommand) -> click.Command:
         click.argument("data"),
         TARGET_OPTION,
         *[chooser][: len(learners) - 1],
+        FOLDS_OPTION,
         *(option_of(name, models) for name in names),
         *CHOICE_OPTIONS,
         *[plot][: bool(listed.picture)],

@@ -25,7 +25,7 @@ from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.splitting import split_by_class
 from bayescascade.model.label_details import LabelDetails
 from bayescascade.model.scores import LabelScores
-from bayescascade.model.standard_errors import folds_error
+from bayescascade.model.standard_errors import folds_error, share_error
 from bayescascade.report.numbers import diagnostic_text, share_with_error
 from bayescascade.report.page import BLANK, Numbers, Page, Pieces, PrintedTable, count_of
 
@@ -77,6 +77,19 @@ class HeldOut:
         )
         told = [self.extent, self.effort, "±: standard error", "log loss: nats a row"]
         return (BLANK, table, Pieces(told, "dim"), BLANK)
+
+    def of_class(self, c: int) -> list[str]:
+        """Return precision and recall of the class at position c in words, and of which rows."""
+        if self.details is None:
+            return [f"precision and recall on held-out rows: not measured, {self.reason}"]
+        confusion, told = self.details.confusion, []
+        for name, those in (("precision", confusion[:, c]), ("recall", confusion[c])):
+            n = float(those.sum())
+            share = float(confusion[c, c]) / n if n else 0.0
+            error = share_error(share, n) if self.is_once else folds_error(share, n, self.n_folds)
+            told.append(f"{name} {share_with_error(share, error)}")
+        told[0] = f"on {count_of(self.n_rows, 'held-out row')}: {told[0]}"
+        return [*told, self.extent, *filter(None, [self.effort])]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON types."""
@@ -155,17 +168,18 @@ def measure(
             probabilities = found.predict_proba(X.take(held).reset_index(drop=True))
         except BayesCascadeError as error:
             return HeldOut(reason=f"because a fold cannot be fitted: {error}")
-        if found.summary_.is_partial:
+        if hasattr(found, "summary_") and found.summary_.is_partial:
             return HeldOut(reason=f"because a fold was {found.summary_.ending}")
         shares = np.bincount(codes[known], weights[known], len(classes)).astype(np.float64)
+        own = np.searchsorted(classes, found.classes_)
         predicted = (
-            (probabilities, np.searchsorted(classes, found.classes_)),
-            _logistic(rows, codes, weights, known, held),
-            (np.tile(shares, (held.size, 1)), np.arange(len(classes))),
+            (probabilities, own, own[found.decision().choose(probabilities)]),
+            (*_logistic(rows, codes, weights, known, held), None),
+            (np.tile(shares, (held.size, 1)), np.arange(len(classes)), None),
         )
-        for score, (of_known, seen) in zip(scores, predicted, strict=True):
+        for score, (of_known, seen, chosen) in zip(scores, predicted, strict=True):
             aligned = _aligned(of_known, seen, shares)
-            score.add(codes[held], aligned, weights[held])
+            score.add(codes[held], aligned, weights[held], chosen)
     names = (f"this {name}", "logistic regression", "most common class")
     figures = tuple(
         Figures(

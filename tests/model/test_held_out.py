@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from bayescascade.base.errors import DataError
+from bayescascade.model.decisions import Decision
 from bayescascade.model.held_out import Figures, HeldOut, default_folds, measure
 from bayescascade.report.page import render
 
@@ -16,6 +17,7 @@ class Memory:
     """A classifier that knows the rows that it saw by heart, and guesses the first class else."""
 
     summary_ = SimpleNamespace(is_partial=False)
+    decision = Decision
 
     def __init__(self, X: pd.DataFrame, y: Any) -> None:
         self.classes_, codes = np.unique(y, return_inverse=True)
@@ -41,10 +43,14 @@ def measured(X: pd.DataFrame, y: Any, weights: Any = None, **options: Any) -> He
 def test_no_row_is_predicted_by_what_learned_from_it():
     """What knows its rows by heart is no better than a guess on others; the twin saw copies."""
     X, y = rows()
-    found, logistic, usual = measured(X, y).figures
+    held = measured(X, y)
+    found, logistic, usual = held.figures
     share = (y == "no").mean()
     assert found.accuracy == pytest.approx(share)
     assert usual.accuracy == pytest.approx(share)
+    told = "   ".join(held.of_class(0))
+    assert f"on 120 held-out rows: precision {100 * share:.1f} ±" in told
+    assert "recall 100.0 ±" in told
     assert logistic.accuracy > 0.95
     losses = np.where(y == "no", np.log(share), np.log(1 - share))
     assert usual.log_loss == pytest.approx(-losses.mean(), abs=0.01)

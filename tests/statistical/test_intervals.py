@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.stats import binom, multinomial, norm
+from scipy.stats import binom, multinomial
 
 import bayescascade
 import samplers
@@ -83,11 +83,12 @@ def weighted_accuracies(error):
     return worst
 
 
-def accuracies_of_folds(error, rng):
+def accuracies_of_folds(error, rng, among="rows"):
     """Return the worst coverage of the accuracy of models that learn from four of five folds.
 
-    A model assigns the nearer of two means of a normal column. The truth is the mean accuracy on
-    new rows over all tables, so it does not depend on the rows that the models have in common.
+    A model assigns the nearer of two means of a normal column. The truth is the mean over all
+    tables, so it does not depend on the rows that the models have in common. With `among` it is
+    that of the rows that are "named" (precision) or "rare" (recall).
     """
     worst, n_tables, k = 1.0, 2000, 5
     for n, apart, share in ((20, 0, 0.5), (50, 0, 0.9), (50, 1, 0.9), (50, 3, 0.5), (200, 0, 0.5)):
@@ -95,7 +96,7 @@ def accuracies_of_folds(error, rng):
         x = rng.normal(size=labels.shape) + apart * labels
         order = np.argsort(labels + rng.random(labels.shape) / 2, axis=1)
         fold = np.argsort(order, axis=1) % k
-        right, truth = np.zeros(labels.shape, bool), np.zeros(n_tables)
+        named = np.zeros(labels.shape, bool)
         for f in range(k):
             held = fold == f
             ones, zeros = ~held & labels, ~held & ~labels
@@ -111,18 +112,12 @@ def accuracies_of_folds(error, rng):
                 (x > cut[:, None]) == is_up[:, None],
                 n_ones[:, None] > n_zeros[:, None],
             )
-            of_one = np.where(is_up, norm.sf(cut - apart), norm.cdf(cut - apart))
-            of_zero = np.where(is_up, norm.cdf(cut), norm.sf(cut))
-            own = np.where(
-                both,
-                share * of_zero + (1 - share) * of_one,
-                np.where(n_ones > n_zeros, 1 - share, share),
-            )
-            right[held] = (says == labels)[held]
-            truth += own * held.sum(axis=1) / n
-        shares = right.mean(axis=1)
-        errors = [error(one, n) for one in shares.tolist()]
-        worst = min(worst, holds(shares, errors, truth.mean()))
+            named[held] = says[held]
+        those = {"rows": labels | True, "named": named, "rare": labels}[among]
+        hits, many = ((named == labels) & those).sum(axis=1), those.sum(axis=1)
+        shares = hits / np.maximum(many, 1)
+        errors = [error(one, of) for one, of in zip(shares.tolist(), many.tolist(), strict=True)]
+        worst = min(worst, holds(shares, errors, hits.sum() / many.sum()))
     return worst
 
 
@@ -144,6 +139,13 @@ def test_accuracies_over_folds(rng):
     assert accuracies_of_folds(lambda share, n: folds_error(share, n, 5), rng) >= LEAST
     assert accuracies_of_folds(share_error, rng) < LEAST
     assert accuracies_of_folds(usual_error, rng) < 0.9
+
+
+@pytest.mark.parametrize("among", ["named", "rare"])
+def test_precision_and_recall_over_folds(rng, among):
+    """They are shares of few rows, and of rows that the fits chose."""
+    assert accuracies_of_folds(lambda share, n: folds_error(share, n, 5), rng, among) >= LEAST
+    assert accuracies_of_folds(usual_error, rng, among) < LEAST
 
 
 # -- differences and means -------------------------------------------------------------------------

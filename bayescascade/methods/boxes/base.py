@@ -2,15 +2,16 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.arrays import Flags, Floats
-from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.base.errors import DataError, ParameterError, warn_user
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.validation import check_integer
 from bayescascade.data.labels import check_two_classes, class_number
@@ -21,6 +22,7 @@ from bayescascade.data.sql import sql_case, sql_literal
 from bayescascade.methods.boxes.learned import DRAWN, KEPT_OUT, LearnedBoxes
 from bayescascade.methods.boxes.union import BoxUnion
 from bayescascade.model.decisions import Decision
+from bayescascade.model.held_out import HeldOut
 from bayescascade.model.importances import importance_shares
 from bayescascade.model.matrix_classifier import MatrixClassifier
 from bayescascade.model.record import NOT_SAVED
@@ -28,12 +30,13 @@ from bayescascade.model.reporting import OF_ROWS
 from bayescascade.model.sentences import doubt_sentences
 from bayescascade.report.axes import Bar, class_color, plot_bars
 from bayescascade.report.numbers import probability_text
-from bayescascade.report.page import BLANK, Page, Pieces
+from bayescascade.report.page import BLANK, Page, Pieces, warning
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _ROUNDING = 1e-9  # relative, of a mean of equal rates
+_NEVER = "is never predicted: no box is worth its cost, so give boxes, sides or negatives less"
 
 
 class RareRows(NamedTuple):
@@ -55,6 +58,8 @@ class BoxesClassifier(MatrixClassifier):
         The rare class.
     threshold_ : float
         Probability of the rare class from which `predict` names it.
+    held_out_ : HeldOut or None
+        Measures on held-out rows, if a command made them.
     """
 
     purpose: ClassVar[str] = (
@@ -65,6 +70,7 @@ class BoxesClassifier(MatrixClassifier):
 
     positive: Any
     negative_weight: float | str
+    held_out_: HeldOut | None = None
     _best: LearnedBoxes
     _place: int  # index of the rare class in `classes_`
     _span: Floats  # mean, minimum and maximum of each column of the matrix, (3, n_columns)
@@ -75,6 +81,7 @@ class BoxesClassifier(MatrixClassifier):
         """Read training rows, and find the rare class."""
         training = super()._read_rows(X, y, sample_weight)
         check_two_classes(training.classes)
+        self.held_out_ = None
         sums = np.bincount(training.labels, training.weights, 2)
         if not (sums > 0.0).all():
             raise DataError("sample_weight must be > 0 for a row of each class")
@@ -100,19 +107,40 @@ class BoxesClassifier(MatrixClassifier):
 
         With p above ``w / (1 + w)``, a row is worth more inside than outside: a positive outside
         costs 1, a negative inside the `negative_weight` w. For "balanced" this is the share of the
-        rare class. A rate that equals it says nothing, and names the other class.
+        rare class. A rate that equals it says nothing, and names the other class. A single union
+        names exactly the rows inside, so its threshold is between its two rates.
         """
         check_is_fitted(self)
         cost, gain = self.negative_weight, 1.0
         if isinstance(cost, str):  # with the prior rows of the rates
             gain, cost = (self._best.counts.sum(axis=0) + self._best.prior_weight).tolist()
-        return cost / (cost + gain) * (1.0 + _ROUNDING)
+        fair: float = cost / (cost + gain) * (1.0 + _ROUNDING)
+        if len(self._averaged_unions()) > 1:
+            return fair
+        outside, inside = map(float, self._averaged_unions()[0].rates)
+        return max(min(fair, inside * (1.0 - _ROUNDING)), outside * (1.0 + _ROUNDING))
 
     def decision(self, threshold: Any = None, class_costs: Any = None) -> Decision:
         """Return the rule by which `predict` chooses a class; by default with `threshold_`."""
         if threshold is not None or class_costs is not None:
             return super().decision(threshold, class_costs)
         return Decision(self.threshold_ if self._place == 1 else 1.0 - self.threshold_)
+
+    @property
+    def _is_named(self) -> bool:
+        """Whether `predict` names the rare class for a row that is in all unions."""
+        unions = self._averaged_unions()
+        best = [one.rates[1] if one.union.n_boxes else one.rates[0] for one in unions]
+        return bool(np.mean(best) >= self.threshold_)
+
+    def _check_named(self) -> None:
+        if not self._is_named:
+            warn_user(UserWarning(f'"{level_text(self.positive_)}" {_NEVER}'))
+
+    def fold_model(self) -> tuple[Self, str]:
+        """Return an unfitted copy for cross-validation, and what it does differently."""
+        ends = {"progress", "time_limit"} & self.get_params().keys()
+        return clone(self).set_params(positive=self.positive_, **dict.fromkeys(ends)), ""
 
     def _averaged_unions(self) -> Sequence[LearnedBoxes]:
         """Return the unions whose mean rate is predicted."""
@@ -222,8 +250,12 @@ class BoxesClassifier(MatrixClassifier):
     def _page(self) -> Page:
         rare, least = level_text(self.positive_), probability_text(self.threshold_)
         key = [f"{heading}: {words}" for heading, words in self._best.headings]
-        named = Pieces([f'"{rare}" is predicted from a probability of {least}'])
+        where = "inside the boxes, " if len(self._averaged_unions()) == 1 else ""
+        named = Pieces([f'"{rare}" is predicted {where}from a probability of {least}'])
+        named = named if self._is_named else warning(f'warning: "{rare}" {_NEVER}')
         shown = (*self._shown(), BLANK, named)
+        if self.held_out_ is not None:
+            shown = (*shown, Pieces(self.held_out_.of_class(self._place)))
         return (*shown, Pieces(key, "dim")) if key else shown
 
     def _shown(self) -> Page:
@@ -259,17 +291,17 @@ class BoxesClassifier(MatrixClassifier):
     # -- files -------------------------------------------------------------------------------------
 
     def _own_record(self) -> dict[str, Any]:
-        return {"positive": self._place, "span": self._span.tolist()}
+        own = {"positive": self._place, "span": self._span.tolist()}
+        return own if self.held_out_ is None else {**own, "held_out": self.held_out_.to_dict()}
 
     def _read_own(self, record: Mapping[str, Any]) -> None:
         self._place = check_integer("positive", record["positive"], 0, len(self.classes_) - 1)
         self._span = read_array(record, "span", (3, len(self._encoder.source)))
+        if "held_out" in record:
+            self.held_out_ = HeldOut.from_dict(record["held_out"])
         if len(self.classes_) != 2:
             raise ValueError("a saved union must be of two classes")
 
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _OUTSIDE = "0.92"  # gray
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, inf
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -136,6 +136,7 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
         found = LearnedBoxes.of(shown.halfway(training.rows), *training, self.prior_weight)
         with search.watch.watching():
             self._best = found.with_draws(self._draws, positives, weights)
+        self._check_named()
 
     def _check_model(self) -> None:
         if self.search == "exact" and self.likelihood != "gibbs":
@@ -160,6 +161,15 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
             n_blocks=min(_MOST_BLOCKS, most_blocks(n_rows)),
         )  # fmt: skip
         return posterior.union(found.state)
+
+    def fold_model(self) -> tuple[Self, str]:
+        """Return an unfitted copy with shorter chains for cross-validation, and words for them."""
+        copy, told = super().fold_model()
+        if self.draws_states:
+            most = min(_MOST_STEPS, _ROW_STEPS / (self.n_rows_ or 1)) / 5
+            copy.n_steps = self.n_steps or int(max(_LEAST_STEPS, most))
+            told = f"chains of {copy.n_steps:,} steps in folds"
+        return copy, told
 
     def _fit_pooled(self, training: RareRows, search: Search) -> BoxUnion:
         """Sample "gibbs", then "beta", with one checkpoint, and predict from draws of both."""
