@@ -30,7 +30,7 @@ help:
 
 demo: $(VENV)/.installed
 	mkdir -p $(demo)
-	$(bin)/bayescascade fit data/titanic.csv --drop survived --model leaf --expected-leaves 8 --seed 0 --out $(demo)/titanic.json --trace $(demo)/titanic.nc
+	$(bin)/bayescascade fit data/titanic.csv --drop survived --model leaf --leaf independent --expected-leaves 8 --seed 0 --out $(demo)/titanic.json --trace $(demo)/titanic.nc
 	$(bin)/bayescascade show $(demo)/titanic.json --given sex=male
 	$(bin)/bayescascade diagnose $(demo)/titanic.nc
 	$(bin)/bayescascade classify data/tic_tac_toe.csv --target outcome --max-size 3 --seed 0 --out $(demo)/games.json
