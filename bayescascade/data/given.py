@@ -247,24 +247,24 @@ class TextTypes:
 
     def typed(self, block: pd.DataFrame) -> pd.DataFrame:
         """Return a recorded block as numbers, truth values and texts."""
-        return pd.DataFrame({name: self._typed(block[name]) for name in block.columns})
-
-    def _typed(self, texts: Cells) -> Cells:
-        if isinstance(texts.dtype, pd.CategoricalDtype):
-            return texts.reset_index(drop=True)
-        name = str(texts.name)
-        positions, distinct = pd.factorize(texts)
-        values: Cells = pd.Series(parse_texts([*distinct, *self._witnesses[name]]))
-        if self._has_missing[name]:  # so its type allows missing cells in every block
-            return values.reindex([*positions, -1]).iloc[:-1].reset_index(drop=True)
-        return values.reindex(positions).reset_index(drop=True)
+        seen, gaps = self._witnesses, self._has_missing  # without categories
+        typed = {n: _typed(block[n], seen.get(n, ()), gaps.get(n, False)) for n in block.columns}
+        return pd.DataFrame(typed)
 
 
 def typed_frame(cells: pd.DataFrame) -> pd.DataFrame:
     """Return all cells of a text file typed as pandas reads them."""
-    types = TextTypes()
-    types.see(cells)
-    return types.typed(cells)
+    return pd.DataFrame({name: _typed(cells[name]) for name in cells.columns})
+
+
+def _typed(texts: Cells, witnesses: Sequence[str] = (), has_missing: bool = False) -> Cells:
+    if isinstance(texts.dtype, pd.CategoricalDtype):
+        return texts.reset_index(drop=True)
+    positions, distinct = pd.factorize(texts)
+    values: Cells = pd.Series(parse_texts([*distinct, *witnesses]))
+    if has_missing:  # so its type allows missing cells in every block
+        return values.reindex([*positions, -1]).iloc[:-1].reset_index(drop=True)
+    return values.reindex(positions).reset_index(drop=True)
 
 
 def _witnesses(values: Cells) -> tuple[str, ...]:
