@@ -1,8 +1,8 @@
-"""Attack time limits: each estimator that has one must end in time, however many rows there are.
+"""Attack time limits: what has one must end in time, however many rows there are.
 
-Each listed estimator that has a `time_limit` learns from a large table, once briefly from few rows,
-so that its kernels are compiled, and then within the limit. It may be late by 2 seconds or by half
-of the limit, whichever is more.
+Each listed estimator that has a `time_limit`, and each command with --time-limit, learns from a
+large table, once briefly from few rows, so that its kernels are compiled, and then within the
+limit. It may be late by 2 seconds or by half of the limit, whichever is more.
 
 With `--processor`, one thread is used, and its processor seconds are the clock, for the limit
 as well: then other work on the machine has no effect.
@@ -15,7 +15,8 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
+from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -23,6 +24,8 @@ import numpy as np
 import pandas as pd
 
 from bayescascade import TooLargeError
+from bayescascade.data.given import GivenRows
+from tests.commands import run as run_quietly
 from tests.contracts.listed import ESTIMATORS, Case
 
 _KEPT = {
@@ -32,6 +35,7 @@ _KEPT = {
 """Parameters of a listed estimator that say what it does; the others make its tests quick."""
 
 _WITHIN = ("budget", "full_share", "n_boosted", "tradeoff")
+_COMMAND = "command "  # begins the names of commands
 _HOPELESS = 10.0  # a fit is given up after this multiple of the limit
 _FEW = 400  # rows of the fit before
 
@@ -48,6 +52,17 @@ VARIANTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "auto of all": ("auto budget", {"methods": None}),
 }
 """Further ways of listed estimators."""
+
+COMMANDS: Mapping[str, tuple[str, ...]] = {
+    **{f"fit {one}": ("--model", one) for one in ("auto", "leaf", "branch", "rules", "mixture")},
+    **{f"boxes {one}": ("--method", one) for one in ("average", "exact", "fast", "path")},
+    "classify": (),
+    "compress": (),
+    "budget": ("--budgets", "3,10"),
+    "sensors": ("--budgets", "3,10"),
+    "rados make": ("--missing", "error"),
+}
+"""Options of commands with --time-limit, by the command and a word on its way."""
 
 
 class Late(BaseException):
@@ -79,8 +94,10 @@ def draw(n_rows: int, n_columns: int, share: float) -> pd.DataFrame:
 def targets(frame: pd.DataFrame, case: Case) -> list[Any]:
     """Return what `fit` takes beside the rows: labels, or the numbers of sensors."""
     rng = np.random.default_rng(1)
-    numbers = frame.select_dtypes("number").to_numpy()
-    some = numbers[:, :6]
+    some = frame.select_dtypes("number").iloc[:, :6].to_numpy()
+    if not some.size:
+        some = frame.iloc[:, :6].apply(lambda cells: pd.factorize(cells, sort=True)[0] - 1.5)
+        some = some.to_numpy()
     score = some @ np.linspace(1, 0.2, some.shape[1]) + some[:, 0] * some[:, -1]
     score += rng.normal(size=len(frame))
     if case.others is not None:
@@ -107,7 +124,9 @@ def made(name: str, frame: pd.DataFrame, limit: float) -> tuple[Any, Case]:
 
 
 def run(name: str, frame: pd.DataFrame, limit: float) -> Result:
-    """Fit an estimator within a limit, and use what it learned."""
+    """Fit an estimator within a limit, and use what it learned; or run a command."""
+    if name.startswith(_COMMAND):
+        return run_command(name.removeprefix(_COMMAND), frame, limit)
     model, case = made(name, frame, limit)
     beside = targets(frame, case)
     allowed = limit + max(2.0, 0.5 * limit)
@@ -127,6 +146,34 @@ def run(name: str, frame: pd.DataFrame, limit: float) -> Result:
     return Result(seconds, places[0] if places else "", says)
 
 
+def run_command(name: str, frame: pd.DataFrame, limit: float) -> Result:
+    """Run a command; its limit is from the beginning of fit, so reading the rows is not counted."""
+    words = name.split()
+    words = [*(words if words[0] == "rados" else words[:1]), "rows.csv"]
+    labels = targets(frame, ESTIMATORS["boxes"])[0].to_numpy()
+    options = [*COMMANDS[name], "--time-limit", limit]
+    if words[0] != "fit":
+        options += ["--target", "y", "--seed", 0]
+    allowed, places = limit + max(2.0, 0.5 * limit), list[str]()
+    with TemporaryDirectory() as folder, chdir(folder):
+        frame.assign(y=labels).to_csv("rows.csv", index=False)
+        groups = [f"sensor {place % 10}" for place in range(frame.shape[1])]
+        costs = pd.DataFrame({"name": frame.columns, "cost": None, "group": groups})
+        costs.to_csv("costs.csv", index=False)
+        options += {"budget": ["--costs", "costs.csv"], "sensors": ["--sensors", "costs.csv"],
+                    "rados": ["--out", "rados.npz"]}.get(words[0], [])  # fmt: skip
+        began = time.perf_counter()
+        GivenRows.of("rows.csv")
+        reading = time.perf_counter() - began
+        with _noting(places, allowed + reading, _HOPELESS * limit):
+            try:
+                says = run_quietly(*words, *options).stderr
+            except Late:
+                says = "given up"
+    seconds = time.perf_counter() - began - 2.0 * reading
+    return Result(seconds, places[0] if places else "", " ".join(says.split())[:60])
+
+
 def narrowed(name: str, frame: pd.DataFrame, limit: float) -> pd.DataFrame:
     """Return as many columns as an estimator does not refuse as too large; tried with few rows."""
     while True:
@@ -142,7 +189,8 @@ def names_of(only: str | None) -> list[str]:
     """Return the listed estimators that have a time limit, and variants of them."""
     timed = [n for n, case in ESTIMATORS.items()
              if "time_limit" in case.make(**case.parameters).get_params()]  # fmt: skip
-    return [name for name in (*timed, *VARIANTS) if only is None or only in name]
+    commands = [_COMMAND + name for name in COMMANDS]
+    return [name for name in (*timed, *VARIANTS, *commands) if only is None or only in name]
 
 
 def main() -> None:
@@ -172,7 +220,7 @@ def main() -> None:
         is_late = found.seconds > allowed
         n_late += is_late
         sys.stdout.write(
-            f"{'LATE' if is_late else '':<5}{name:<20}{found.seconds:6.1f} s of {limit:g}, "
+            f"{'LATE' if is_late else '':<5}{name:<22}{found.seconds:6.1f} s of {limit:g}, "
             f"{given.shape[1]} columns  {found.says:<8} {found.place if is_late else ''}\n"
         )
         sys.stdout.flush()
