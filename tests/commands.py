@@ -15,19 +15,20 @@ from bayescascade.cli.application import application
 _SEPARATE = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner).parameters else {}
 
 
-def invoke(*arguments: object) -> Result:
-    """Run a command; an exception that it raises is in the result.
+def invoke(*arguments: object, given: bytes | None = None) -> Result:
+    """Run a command on standard input; an exception that it raises is in the result.
 
     No line says how far it is, which on a slow machine would stand between others.
     """
     never = dict.fromkeys(("_FIRST", "_SOON", "_EVERY"), math.inf)
     with mock.patch.multiple(progress_lines, **never):
-        return CliRunner(**_SEPARATE).invoke(application, [str(argument) for argument in arguments])
+        texts = [str(argument) for argument in arguments]
+        return CliRunner(**_SEPARATE).invoke(application, texts, input=given)
 
 
-def run(*arguments: object) -> Result:
+def run(*arguments: object, given: bytes | None = None) -> Result:
     """Run a command, and raise whatever no command should raise."""
-    result = invoke(*arguments)
+    result = invoke(*arguments, given=given)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bayescascade.cli.completion import INPUT
 from bayescascade.cli.declared import Models, option_of, parameters_of, words_of
 from bayescascade.cli.learning import Lesson, Task, learning, outputs_of
 from bayescascade.cli.options import (
@@ -46,6 +47,7 @@ _TREES = 40
 @BUDGETS_OPTION
 @click.option(
     "--costs",
+    type=INPUT,
     metavar="FILE.csv",
     help="Costs of columns: a file with name,cost,group. Columns not listed cost 1.",
 )

@@ -1,7 +1,15 @@
-"""``bayescascade completion``: completion of commands, options and files in a shell."""
+"""``bayescascade completion``, and the types of files: those of shells, and those that are read."""
+
+import shutil
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem, get_completion_class
+
+from bayescascade.base.files import named_errors
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -24,8 +32,30 @@ class FileName(click.ParamType):  # type: ignore[type-arg] # before click 8.4
         return [CompletionItem(incomplete, type=self.kind)]
 
 
+class InputFile(FileName):
+    """A file that is read; "-" is standard input, stored because files are read twice."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return its path; click.UsageError if standard input is given twice."""
+        if value != "-" or param is None or ctx is None or ctx.resilient_parsing:
+            return value
+        is_option, names = isinstance(param, click.Option), ctx.meta.setdefault(__name__, [])
+        names.append(param.opts[0] if is_option else param.human_readable_name)
+        if len(names) > 1:
+            both = " and ".join(names)
+            raise click.UsageError(f"standard input (-) must be given once, got {both}", ctx)
+        stored = Path(ctx.with_resource(TemporaryDirectory()), "stdin")
+        with named_errors(str(stored)), stored.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        return str(stored)
+
+
+INPUT = InputFile()
+"""The type of all options that name a file to read."""
+
+
 def complete_files(group: click.Group) -> None:
-    """Complete files for all commands: in arguments, and in options whose help names a file."""
+    """Give all commands types of files: arguments are read, and help may name other files."""
     for command in group.commands.values():
         if isinstance(command, click.Group):
             complete_files(command)
@@ -33,7 +63,9 @@ def complete_files(group: click.Group) -> None:
             metavar = parameter.metavar or ""
             if parameter.type is not click.STRING:
                 continue
-            if isinstance(parameter, click.Argument) or metavar.startswith("FILE"):
+            if isinstance(parameter, click.Argument):
+                parameter.type = INPUT
+            elif metavar.startswith("FILE"):
                 parameter.type = FileName()
             elif metavar == "DIR":
                 parameter.type = FileName("dir")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from bayescascade.cli.completion import INPUT
 from bayescascade.cli.loading import in_role
 from bayescascade.cli.options import Real, name_and_rest, split_commas
 
@@ -22,6 +23,7 @@ def with_decision(command: Command) -> Command:
     """Give a command `threshold` and `class_costs`, for `decision_of`."""
     costs = click.option(
         "--class-costs",
+        type=INPUT,
         metavar="CLASS=COST,...|FILE.csv",
         help="Predict the class with the smallest expected cost. COST is the cost of "
         "predicting another class for a row of CLASS (default 1). A file has a line per "

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from bayescascade.cli.completion import INPUT
 from bayescascade.cli.declared import Models, option_name, option_of, parameters_of
 from bayescascade.cli.learning import Lesson, Task, learning, outputs_of, set_up
 from bayescascade.cli.options import CHOICE_OPTIONS, SAVE_OPTION, Bounds, listed, with_options
@@ -43,7 +44,10 @@ def rados() -> None:
 @click.option("--out", metavar="FILE.npz", required=True, help="Write the rados here.")
 @with_options(option_of("n_rados", MADE), option_of("support", MADE))
 @click.option(
-    "--like", metavar="FILE.npz", help="Use the columns, classes and units of this file of rados."
+    "--like",
+    type=INPUT,
+    metavar="FILE.npz",
+    help="Use the columns, classes and units of this file of rados.",
 )
 @click.option("--raw", is_flag=True, help="Do not center and scale columns.")
 @click.option("--no-intercept", is_flag=True, help="Add no column of ones.")

@@ -1,16 +1,11 @@
 """Options on how tables are read, in one decorator for all commands with a table."""
 
-import shutil
-import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from bayescascade.base.files import named_errors
 from bayescascade.cli.options import Integer, Real, listed, name_and_rest, parse_kinds, split_commas
 
 if TYPE_CHECKING:
@@ -122,7 +117,6 @@ def with_reading(
                 "missing_labels": options.pop("missing_labels", None),
             }
             given = {name: value for name, value in how.items() if value is not None}
-            data = _stored(data) if isinstance(data, str) else [_stored(one) for one in data]
             if given:
                 from bayescascade.data.read_as import ReadAs
 
@@ -138,17 +132,6 @@ def with_reading(
         return run
 
     return decorate
-
-
-def _stored(path: str) -> str:
-    """Return the path of a file; "-" is standard input, stored because files are read twice."""
-    if path != "-":
-        return path
-    folder = click.get_current_context().with_resource(TemporaryDirectory())
-    stored = Path(folder, "stdin")
-    with named_errors(str(stored)), stored.open("wb") as file:
-        shutil.copyfileobj(sys.stdin.buffer, file)
-    return str(stored)
 
 
 def _character(text: str | None) -> str | None:

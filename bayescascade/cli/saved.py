@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from bayescascade.cli.completion import INPUT
 from bayescascade.cli.deciding import decision_of, with_decision
 from bayescascade.cli.loading import (
     BUDGET_OPTION,
@@ -63,6 +64,7 @@ _BLOCK_ROWS = 100_000
 )
 @click.option(
     "--held-out",
+    type=INPUT,
     metavar="DATA",
     help="Held-out rows, with labels if the model is a classifier. The report of --html then says "
     "how well the model does on them.",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bayescascade.cli.budget import FoundWithin, budgets_of
+from bayescascade.cli.completion import INPUT
 from bayescascade.cli.declared import Models, option_of, parameters_of
 from bayescascade.cli.learning import Lesson, Task, learning, outputs_of
 from bayescascade.cli.options import BUDGETS_OPTION, CHOICE_OPTIONS, TARGET_OPTION, with_options
@@ -25,6 +26,7 @@ _CHOSEN = ("features", "n_steps", "missing", "unknown", "time_limit")
 @TARGET_OPTION
 @click.option(
     "--sensors",
+    type=INPUT,
     metavar="FILE.csv",
     required=True,
     help="A CSV file with the columns name, cost and group. In the line of a column of "

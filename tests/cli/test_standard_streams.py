@@ -1,15 +1,19 @@
 """Tables from standard input, rows to standard output, and disks without room."""
 
 import os
+import re
 import resource
 import signal
 import stat
 import subprocess
 from pathlib import Path
 
+import click
 import pytest
 
-from tests.cli.conftest import TITANIC, assert_error, run
+from bayescascade.cli.application import application
+from bayescascade.cli.completion import InputFile
+from tests.cli.conftest import CLINIC, TIC_TAC_TOE, TITANIC, assert_error, run
 from tests.cli.test_processes import COMMAND, environment
 
 needs_devices = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
@@ -33,6 +37,39 @@ def test_a_dash_is_a_table_from_standard_input(fitted):
     assert not Path("-").exists()
     known = given(rows, "score", fitted.model, "-", "--out", "-")
     assert (known.returncode, known.stdout) == (2, "")
+
+
+WRITTEN = {  # options
+    "out", "scratch", "prototypes", "trace", "checkpoint", "plot", "plots", "png", "html",
+    "rules_out",
+}  # fmt: skip
+
+
+def parameters(group):
+    """Yield the parameters of all commands that are files."""
+    for one in group.commands.values():
+        if hasattr(one, "commands"):
+            yield from parameters(one)
+        for each in one.params:
+            is_named = re.search(r"FILE|DATA|DIR|\.(json|nc)$", each.metavar or "")
+            if (is_named or isinstance(each, click.Argument)) and each.name != "shell":
+                yield each
+
+
+def test_a_dash_is_standard_input_for_all_files_that_are_read(tmp_path, classified):
+    """Some options looked for a file called "-"."""
+    files = list(parameters(application))
+    assert len(files) > 50
+    for one in files:
+        is_read = isinstance(one, click.Argument) or one.name not in WRITTEN
+        assert isinstance(one.type, InputFile) == is_read, one.opts
+    rows, page = Path(TIC_TAC_TOE).read_bytes(), tmp_path / "page.html"
+    run("show", classified.model, "--html", page, "--held-out", "-", given=rows)
+    assert "958" in page.read_text(encoding="utf-8")
+    budget = "budget", CLINIC, "--target", "outcome", "--budgets", 1
+    assert_error(run(*budget, "--costs", "-", given=b"name\n"), "stdin must have the header")
+    message = "standard input (-) must be given once, got --costs and DATA"
+    assert_error(run("budget", "-", *budget[2:], "--costs", "-", given=rows), message)
 
 
 def test_a_dash_is_standard_output_for_rows(fitted):
