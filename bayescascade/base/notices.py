@@ -12,15 +12,11 @@ MOST_SILENT = 10.0
 T = TypeVar("T")
 
 
-def notice(what: str, seconds: float, *, is_measured: bool = True) -> bool:
-    """Warn of work that takes long, given its approximate seconds; return whether it does.
-
-    The seconds are printed if they were measured on this machine, which may be slower than others.
-    """
+def notice(what: str, seconds: float) -> bool:
+    """Warn of work that takes long, given its measured seconds; return whether it does."""
     if seconds <= MOST_SILENT:
         return False
-    how_long = f"takes about {seconds:,.0f} s" if is_measured else "takes long"
-    warn_user(UserWarning(f"{what} {how_long}"))
+    warn_user(UserWarning(f"{what} takes about {seconds:,.0f} s"))
     return True
 
 

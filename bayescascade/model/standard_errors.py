@@ -13,6 +13,8 @@ usual formulas do not: if all of 20 rows are right, the usual error of the accur
   1978, which widens the interval here on both sides;
 * means over splits allow for rows that several splits learn from (Nadeau and Bengio, *Inference for
   the Generalization Error*, Machine Learning 52, 2003);
+* slopes on values learned from all other rows have up to twice the variance: each pair of rows
+  counts twice. If the values are noise, such slopes are too small, so only lower ends are printed;
 * all are multiplied by Student's quantile over 1.96.
 
 Errors are NaN if rows are too few, and are not printed then. A weight is a number of equal rows.
@@ -75,6 +77,26 @@ def splits_error(values: Floats, n: float) -> float:
         return 0.0
     of_mean = math.sqrt(variance / m)
     return of_mean * _overlapping(m, 1.0) * _student(m)
+
+
+def left_out_slope(labels: Floats, values: Floats, weights: Floats, n: float) -> Floats:
+    """Return the slope of labels (m,) on values (m,), and its standard error, (2,).
+
+    Each value is learned from the labels of the other rows. `n` is the number of rows that matter,
+    such as effective rows, >= 2. Both are 0 if values are equal. Only slope - 1.645 errors is a
+    bound of 95 %.
+    """
+    shares = weights / weights.sum()
+    apart = values - shares @ values
+    spread = float(shares @ apart**2)
+    if not spread > _EQUAL * max(1.0, float(shares @ values**2)):
+        return np.zeros(2)
+    slope = float(shares @ (apart * labels)) / spread
+    leverage = shares * (1.0 + apart**2 / spread)
+    rest = (labels - shares @ labels - slope * apart) / (1.0 - leverage)
+    error = math.sqrt(((shares * apart * rest) ** 2).sum()) / spread
+    overlapping = _overlapping(len(labels), 1.0 / (len(labels) - 1))
+    return np.array([slope, error * overlapping * _student(n)])
 
 
 class WeightedMean:

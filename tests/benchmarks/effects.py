@@ -1,20 +1,16 @@
 """Effects of a treatment on each row: how often their sign is right, and that of intervals.
 
     python -m tests.benchmarks.effects worlds [--seeds N]
-    python -m tests.benchmarks.effects rules [--seeds N]
-    python -m tests.benchmarks.effects intervals
+    python -m tests.benchmarks.effects differ [--seeds N]
     python -m tests.benchmarks.effects thesis [--seeds N] [--tables T ...] [--methods M ...]
     python -m tests.benchmarks.effects acic --data FOLDER [--seeds N]
     python -m tests.benchmarks.effects lalonde --data FOLDER
 
 `worlds` learns from 2,000 rows of four made worlds and asks about 5,000 others: the share of right
 signs where the effect is above .02 either way, and the signs of two logistic regressions and of two
-forests, one an arm. `rules` learns a line, and a tree and associations of it, from 500 rows;
-measures the effect in each rule on 1,000 others; and counts the intervals that hold the effect, of
-20,000 more, those that exclude 0, and the sets of rows in which some rule has a star. `intervals`
-draws groups of rows with few treated rows or rare outcomes, and counts the intervals that hold the
-effect: those that are printed, and a mean's. `thesis` repeats tables 4.1 and 4.3 to 4.6 of Goh
-(2018): the loss l_.01 and l_.1, whose truth is drawn, and the share of wrong signs of expected
+forests, one an arm. `differ` counts sets of rows whose effects are said to differ, and has the mean
+square errors of effects and of the average effect. `thesis` repeats tables 4.1 and 4.3 to 4.6 of
+Goh (2018): the loss l_.01 and l_.1, whose truth is drawn, and the share of wrong signs of expected
 effects, which the tables do not have; "rbf tuned" is the machine whose scales are chosen by its own
 loss, and "all alike" says of each row what helps most of them. `acic` reads acic2016_x.csv and
 acic2016_outcomes.csv: the root mean square error, and what treating where h > 0 loses to treating
@@ -37,15 +33,7 @@ from sklearn.svm import SVC
 from bayescascade import CausalSVM, EffectModel
 from tests.benchmarks.effect_data import DESIGNS, acic, world
 from tests.benchmarks.figures import say
-from tests.methods.effects.worlds import World, coverage, pooled_student
 
-GROUPS = [
-    World(share, rate, n_rows, effect)
-    for share, rate, n_rows in (
-        (0.05, 0.10, 200), (0.05, 0.01, 500), (0.10, 0.30, 60), (0.20, 0.10, 60), (0.50, 0.50, 20),
-    )
-    for effect in (0.0, 0.1)
-] + [World(0.05, 0.10, 500, 0.05, True), World(0.30, 0.30, 200, 0.0, True)]  # fmt: skip
 LEAST = 0.02  # effects whose sign counts
 SVM_LENGTHS = {"0.05": 10.0**0.5, "0.1": 5.0**0.5}  # exp(-width d^2) is exp(-d^2 / (2 length^2))
 
@@ -126,49 +114,25 @@ def _right(h, asked):
     return float(np.mean(np.sign(h) == np.sign(asked.effect), where=counts))
 
 
-def of_rules(n_sets):
-    """Print how often intervals of rules are right."""
-    say("world        rules  hold the effect  exclude 0  sets with a star  seconds")
-    for truth in ("none", "rules"):
-        began, found = process_time(), []
-        for seed in range(n_sets):
-            found.append(_of_rules(world(truth, False, seed, 21_500), seed))
-        holds, excludes = (np.concatenate([each[k] for each in found]) for k in (0, 1))
-        any_star = np.mean([each[2].any() for each in found])
-        seconds = (process_time() - began) / n_sets
-        say(
-            f"{truth:<8}{len(holds):>10,}{holds.mean():17.3f}{excludes.mean():11.3f}"
-            f"{any_star:18.3f}{seconds:9.1f}"
-        )
-
-
-def _of_rules(known, seed):
-    first, second = known.part(slice(0, 500)), known.part(slice(500, 1500))
-    asked = known.part(slice(1500, None))
-    model = EffectModel(learner="kernel", kernel="linear", penalty=1e-2, random_state=seed)
-    model.fit(first.X, first.y, first.treatment, 0.5)
-    others = second.X, second.y, second.treatment, 0.5
-    told = model.explain(first.X, others, kind="tree", random_state=seed)
-    effects = told.effects_
-    low, high = effects.intervals().T
-    codes = told._coded(told.schema_, pd.DataFrame(asked.X, columns=told.schema_.names))
-    truth = np.array([asked.effect[rows].mean() for rows in told._groups(codes)])
-    is_measured = np.isfinite(low)
-    holds, excludes = (low <= truth) & (truth <= high), (low > 0.0) | (high < 0.0)
-    return tuple(each[is_measured] for each in (holds, excludes, effects.is_clear))
-
-
-def of_intervals():
-    """Print how often intervals of groups are right, where few rows are treated or have events."""
-    say("treated  rate  rows  effect  confounded  printed  hold the effect  a mean's do")
-    for world_of_rows in GROUPS:
-        found, n_printed = coverage(world_of_rows, 2000, np.random.default_rng(0))
-        others, _ = coverage(world_of_rows, 2000, np.random.default_rng(0), pooled_student)
-        share, rate, n_rows, effect, is_confounded = world_of_rows
-        say(
-            f"{share:7.2f}{rate:6.2f}{n_rows:6}{effect:8.2f}{'yes' if is_confounded else 'no':>12}"
-            f"{n_printed / 2000:9.3f}{found:17.3f}{others:13.3f}"
-        )
+def differing(n_sets):
+    """Print how often effects are said to differ, and square errors of them and a constant."""
+    say("world      rows  differ  error  average's  difference  seconds")
+    for truth in ("none", "linear", "rules"):
+        for n in (300, 1000):
+            found = []
+            for seed in range(n_sets):
+                known = world(truth, seed % 2 == 1, seed, n + 2000)
+                rows, asked = known.part(slice(0, n)), known.part(slice(n, None))
+                model, seconds = learned(EffectModel(random_state=seed), rows)
+                constant = np.diff(model.average_effect_.means)[0, 0]
+                both = np.subtract([model.effect(asked.X), np.full(2000, constant)], asked.effect)
+                found.append([model.slope_.least > 0.0, *np.mean(both**2, axis=1), seconds])
+            means, less = np.mean(found, axis=0), np.diff(np.array(found)[:, 1:3])
+            error = less.std() / np.sqrt(max(n_sets - 1, 1))
+            say(
+                f"{truth:<8}{n:>7}{means[0]:8.3f}{means[1]:7.4f}{means[2]:11.4f}"
+                f"  {less.mean():.4f} +- {error:.4f}{means[3]:6.1f}"
+            )
 
 
 def semi_real(folder, n_seeds):
@@ -241,8 +205,7 @@ def _methods():
 METHODS = _methods()
 TABLES = {
     "worlds": lambda given: worlds(given.seeds),
-    "rules": lambda given: of_rules(given.seeds),
-    "intervals": lambda _: of_intervals(),
+    "differ": lambda given: differing(given.seeds),
     "thesis": lambda given: thesis(given.tables, given.methods, given.seeds),
     "acic": lambda given: semi_real(given.data, given.seeds),
     "lalonde": lambda given: lalonde(given.data),

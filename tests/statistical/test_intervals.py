@@ -20,6 +20,9 @@ import samplers
 from bayescascade.methods.cascades import counted_tree
 from bayescascade.methods.cascades.counted_tree import density_intervals
 from bayescascade.methods.cascades.models import LeafModel
+from bayescascade.methods.effects.adjustment import Nuisance
+from bayescascade.methods.effects.measured import EffectSlope
+from bayescascade.methods.effects.problem import TreatedRows, posed
 from bayescascade.methods.rules.averages import average_intervals
 from bayescascade.methods.rules.label_list import LabelList
 from bayescascade.methods.rules.models import label_intervals
@@ -29,6 +32,7 @@ from bayescascade.model.standard_errors import (
     WeightedMean,
     folds_error,
     gain_error,
+    left_out_slope,
     share_error,
     splits_error,
 )
@@ -364,6 +368,79 @@ def test_densities_of_a_tree(rng, monkeypatch):
     monkeypatch.setattr(counted_tree, "N_DRAWS", 400)
     assert densities_of(2, rng) >= 0.91  # a standard error is 0.01, and draws are few
     assert densities_of(30, rng, times=4.0) < 0.85
+
+
+# -- effects ---------------------------------------------------------------------------------------
+
+
+def compared(n, e, rate, rng, gain=0.0, n_columns=1):
+    """Return rows with doubly robust outcomes, and their effects; `gain` is how much these differ.
+
+    Expected outcomes are means of the other rows of an arm.
+    """
+    X, t = rng.uniform(-1, 1, (n, n_columns)), rng.permutation(n) < e * n
+    effects = 0.1 + gain * X[:, 0]
+    y = rng.random(n) < rate + effects * t
+    means = [(y[arm].sum() - y * arm + 0.5) / (arm.sum() - arm + 1.0) for arm in (~t, t)]
+    rows, found = TreatedRows(X, y, t, np.ones(n)), Nuisance(np.full(n, e), *means)
+    return posed(rows, found, "doubly_robust", "overlap", "square", "mean"), effects
+
+
+def averages_of(ends, rng, n_tables=400):
+    """Return the worst coverage of the average effect on training rows."""
+    worst = 1.0
+    for n, e, rate in ((200, 0.05, 0.02), (100, 0.1, 0.3), (400, 0.05, 0.85), (60, 0.5, 0.5)):
+        tables = [compared(n, e, rate, rng)[0] for _ in range(n_tables)]
+        low, high = np.array([ends(one) for one in tables if not one.average.reasons[0]]).T
+        worst = min(worst, float(np.mean((low <= 0.1) & (high >= 0.1))))
+    return worst
+
+
+def usual_ends(given):
+    mean, error = given.problem.labels.mean(), usual_mean_error(given.problem.labels)
+    return mean - 1.96 * error, mean + 1.96 * error
+
+
+def least_squares(problem):
+    """Return values of a linear function for rows that it learns from, and for rows left out."""
+    columns = np.column_stack([np.ones(len(problem.rows)), problem.rows])
+    weighted = (columns * problem.weights[:, None] / problem.weights.mean()).T
+    hat = columns @ np.linalg.solve(weighted @ columns + np.eye(len(weighted)), weighted)
+    own = np.diag(hat)
+    return hat @ problem.labels, (hat @ problem.labels - own * problem.labels) / (1.0 - own)
+
+
+def slopes_of(rng, n_tables=400):
+    """Return the worst coverage of lower ends: ours, without pairs, and of rows learned from."""
+    worst = np.ones(3)
+    for n, e, n_columns, gain in (
+        (60, 0.5, 1, 0), (120, 0.5, 60, 0), (300, 0.06, 4, 0), (200, 0.3, 20, 0.3),
+    ):  # fmt: skip
+        inside = np.empty((n_tables, 3))
+        for place in range(n_tables):
+            given, effects = compared(n, e, 0.4, rng, gain, n_columns)
+            seen, h = least_squares(given.problem)
+            for k, (values, times) in enumerate([(h, 1.0), (h, 0.5**0.5), (seen, 1.0)]):
+                how = values, given.problem.weights, given.average.sizes.min()
+                slope, error = left_out_slope(given.problem.labels, *how)
+                truth = left_out_slope(effects, *how)[0] + 1e-9
+                inside[place, k] = EffectSlope(slope, error * times).least <= truth
+        worst = np.minimum(worst, inside.mean(axis=0))
+    return worst
+
+
+def test_average_effects_on_training_rows(rng):
+    """Few rows are treated, or few have the outcome: then the usual error is too small."""
+    assert averages_of(lambda given: given.average.intervals()[0], rng) >= LEAST
+    assert averages_of(usual_ends, rng) < 0.9
+
+
+def test_whether_effects_differ(rng):
+    """If they do not, "differs" is printed for at most one table in 20; pairs of rows matter."""
+    of_pairs, without_pairs, learned_from = slopes_of(rng)
+    assert of_pairs >= LEAST
+    assert without_pairs < LEAST
+    assert learned_from < 0.5
 
 
 # -- the table is complete -------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """Models of the effect of a treatment on each row."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -9,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.arrays import Flags, Floats, Integers
-from bayescascade.base.notices import notice
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.threads import single_threaded
 from bayescascade.base.validation import check_probability, check_weights
@@ -19,16 +17,15 @@ from bayescascade.data.labels import classes_record, read_classes
 from bayescascade.data.levels import level_text
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.effects.adjustment import propensities
-from bayescascade.methods.effects.fitting import MOST_CHOOSING, fit_function, n_choosing
+from bayescascade.methods.effects.fitting import fit_function
 from bayescascade.methods.effects.functions import KernelFunction
-from bayescascade.methods.effects.hinge import MOST_EXACT
 from bayescascade.methods.effects.learned import (
     ASSUMED,
     HOW_TO_READ,
     NOT_MEASURED,
     LearnedEffects,
 )
-from bayescascade.methods.effects.parameters import AUTO, EffectParameters, resolved_adjustment
+from bayescascade.methods.effects.parameters import EffectParameters, resolved_adjustment
 from bayescascade.methods.effects.posterior import EffectPosterior
 from bayescascade.methods.effects.problem import (
     TreatedRows,
@@ -88,9 +85,12 @@ class EffectModel(MatrixEstimator):
         Posterior over functions, for `explore`; only for kernels, and not in saved models.
     effective_sizes_ : (2,) float64
         Effective numbers of untreated and of treated rows, given their weights.
-    average_effect_ : float or None
-        Doubly robust estimate of the average effect in the target population. It has no interval;
-        that of `effect_rules_` has one.
+    average_effect_ : MeasuredEffects or None
+        Doubly robust estimate of the average effect in the target population, as one group, with
+        its interval. None without doubly robust outcomes or residuals.
+    slope_ : EffectSlope or None
+        Whether effects differ between rows: the slope of doubly robust outcomes on estimates from
+        other rows. `effect` is shrunk by its `factor`. Only with the learner "auto".
     effect_rules_ : EffectRules or None
         Rules of the last `explain` with held-out rows, which prints, reports and files contain.
     outcomes_, arms_ : (2,) array
@@ -172,8 +172,7 @@ class EffectModel(MatrixEstimator):
         Warns
         -----
         UserWarning
-            If arms hardly overlap, so that few rows have most of the weight, and before a fit that
-            takes more than ten seconds.
+            If arms hardly overlap, so that few rows have most of the weight.
         """
         self.declares.check(self)
         adjust = resolved_adjustment(self)
@@ -182,14 +181,12 @@ class EffectModel(MatrixEstimator):
         known = known[used] if np.ndim(known) else known
         if not isinstance(target, str):
             target = check_weights("target", target, len(used))[used]
-        seconds = self.expected_seconds(len(training.y))
-        notice(f"a fit to {len(training.y):,} rows", seconds, is_measured=False)
         seed = int(seed_sequence(self.random_state).generate_state(1)[0] >> 1)
         with single_threaded():
             found = compared(training, known, adjust, target, seed, self.n_jobs)
             given = posed(training, found, adjust, target, self.surrogate, self.combine)
             check_overlap(found.propensity, training.treatment, known is None)
-            fitted = fit_function(given.problem, self, seed)
+            fitted = fit_function(given, self, seed)
         for name in ("posterior_", "exact_", "intercept_"):
             self.__dict__.pop(name, None)  # from an earlier fit
         if fitted.posterior is not None:
@@ -202,16 +199,6 @@ class EffectModel(MatrixEstimator):
         self._take(LearnedEffects.of(fitted, given, adjust, target, is_known, overlap))
         self.effect_rules_ = None  # of an earlier fit
         return self
-
-    def expected_seconds(self, n_rows: int) -> float:
-        """Return the approximate time of `fit` with ten columns, in seconds of one core."""
-        n_fits = n_choosing(self.kernel, self.length_scale, self.penalty)
-        if self.kernel == AUTO and self.surrogate == "square" and self.combine == "mean":
-            n_fits = 0  # scales from the marginal likelihood
-        n_tried = min(n_rows, MOST_CHOOSING)
-        if self.surrogate != "hinge":
-            return 0.15 * math.sqrt(n_rows) + 5e-5 * n_tried * n_fits
-        return 2.5e-10 * min(n_rows, MOST_EXACT) ** 3 + 1.5e-7 * n_tried**2 * n_fits
 
     def _read_treated(
         self, X: Any, y: Any, treatment: Any, sample_weight: Any
@@ -238,6 +225,7 @@ class EffectModel(MatrixEstimator):
         """Set the fitted attributes."""
         self._learned, self.effective_sizes_ = learned, np.array(learned.sizes)
         self.objective_, self.average_effect_ = learned.objective, learned.average
+        self.slope_ = learned.slope
         self.penalty_, self.length_scale_ = learned.penalty, learned.length
         self.learner_ = learned.learner
         if isinstance(learned.function, KernelFunction):
@@ -377,7 +365,7 @@ class EffectModel(MatrixEstimator):
 
     def _page(self) -> Page:
         told = [Pieces([text]) for text in self._words_lead()]
-        return (*self._learned.page(), BLANK, *told, *self._rules_page())
+        return (*told, BLANK, *self._learned.page(), *self._rules_page())
 
     def _shown(self) -> Page:
         return (*self._learned.page(), *self._rules_page())
@@ -387,7 +375,9 @@ class EffectModel(MatrixEstimator):
 
     def _words_lead(self) -> list[str]:
         """Return for whom the treatment works; prints, reports and `to_dict` have the same."""
-        return [NOT_MEASURED] if self.effect_rules_ is None else self.effect_rules_._words_lead()
+        rules = self.effect_rules_
+        of_groups = [NOT_MEASURED] if rules is None else rules._words_lead()
+        return [*self._learned.sentences(), *of_groups]
 
     def _how_to_read(self) -> list[tuple[str, str]]:
         return HOW_TO_READ + (

@@ -21,9 +21,11 @@ from bayescascade.methods.effects.kernels import (
     named_kernel,
     scales_by_evidence,
 )
+from bayescascade.methods.effects.measured import EffectSlope, MeasuredEffects
 from bayescascade.methods.effects.parameters import AUTO
 from bayescascade.methods.effects.posterior import EffectPosterior
-from bayescascade.methods.effects.problem import Fitted, Problem
+from bayescascade.methods.effects.problem import Fitted, Posed, Problem
+from bayescascade.model.standard_errors import left_out_slope
 
 MOST_CHOOSING = 1_000
 """Maximum number of rows for choosing length and penalty."""
@@ -166,15 +168,6 @@ class KernelFit:
         return best
 
 
-def n_choosing(name: str, length: Any, penalty: Any) -> int:
-    """Return the number of fits for choosing "auto" values."""
-    tried = [len(_LENGTHS) if name in (AUTO, "rbf") and length == AUTO else 1]
-    tried += [len(_PENALTIES) if penalty == AUTO else 1]
-    n_beside = len(_HALF_STEPS) ** sum(n > 1 for n in tried)
-    n_coarse = tried[0] * tried[1]
-    return _N_FOLDS[0] * n_coarse + _N_FOLDS[1] * n_beside if n_coarse > 1 else 0
-
-
 def _folds(problem: Problem, n_folds: int, seed: int) -> Any:
     strata = 2 * problem.treatment + (problem.labels > 0)
     if np.unique(strata, return_counts=True)[1].min() < n_folds:
@@ -191,8 +184,12 @@ def _left_out(posterior: EffectPosterior, state: Floats, features: Floats, lower
     return np.asarray((h - share * labels) / (1.0 - share))
 
 
-def fit_function(problem: Problem, model: Any, seed: int) -> Fitted:
-    """Fit by the parameters of a model: a kernel, a forest, a mixture, or a given learner."""
+def fit_function(given: Posed, model: Any, seed: int) -> Fitted:
+    """Fit by the parameters of a model: a kernel, a forest, a mixture, or a given learner.
+
+    A mixture that was learned from pseudo-outcomes is shrunk.
+    """
+    problem = given.problem
     if not isinstance(model.learner, str):
         return fit_learner(problem, model.learner)
     forest = None
@@ -202,7 +199,10 @@ def fit_function(problem: Problem, model: Any, seed: int) -> Fitted:
             return forest
     kernels = KernelFit(problem, model.standardize, np.random.default_rng(seed))
     kernel = kernels.fit(model.kernel, model.length_scale, model.penalty)
-    return kernel if forest is None else mixed(problem, kernel, forest)
+    if forest is None:
+        return kernel
+    found = mixed(problem, kernel, forest)
+    return found if given.average is None else shrunk(given, given.average, found)
 
 
 class FittedLearner(NamedTuple):
@@ -256,4 +256,18 @@ def mixed(problem: Problem, kernel: Fitted, forest: Fitted) -> Fitted:
         return kernel if share <= 0.0 else forest
     function = MixedFunction(kernel.function, forest.function, share)
     risk = problem.risk(function.values(problem.rows))
-    return Fitted(function, kernel.posterior, risk, None, kernel.penalty, None)
+    held_out = first + share * (second - first)
+    return Fitted(function, kernel.posterior, risk, None, kernel.penalty, None, held_out)
+
+
+def shrunk(given: Posed, average: MeasuredEffects, found: Fitted) -> Fitted:
+    """Return the function with the average effect as its mean, and smaller differences from it."""
+    problem, n = given.problem, max(float(average.sizes.min()), 2.0)
+    slope = EffectSlope(
+        *left_out_slope(problem.labels, np.asarray(found.held_out), problem.weights, n).tolist()
+    )
+    mean = np.average(found.function.values(problem.rows), weights=problem.weights)
+    shift = float(average.means[0, 1] - average.means[0, 0] - slope.factor * mean)
+    function = found.function.scaled(slope.factor, shift)
+    risk = problem.risk(function.values(problem.rows))
+    return found._replace(function=function, objective=risk, exact=None, slope=slope)

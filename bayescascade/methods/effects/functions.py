@@ -1,8 +1,8 @@
 """Functions of rows and their records: of a kernel, a forest, or a mixture."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,11 @@ class KernelFunction:
         """Return h of rows of the matrix, (n,)."""
         gram = self.kernel.gram((rows - self.center) / self.scale, self.landmarks)
         return np.asarray(gram @ self.coefficients + self.intercept)
+
+    def scaled(self, factor: float, shift: float) -> Self:
+        """Return factor * h + shift."""
+        intercept = factor * self.intercept + shift
+        return replace(self, coefficients=factor * self.coefficients, intercept=intercept)
 
     @property
     def n_held(self) -> int:
@@ -117,6 +122,10 @@ class ForestFunction:
             total += self.value[node]
         return total / len(self.roots)
 
+    def scaled(self, factor: float, shift: float) -> Self:
+        """Return factor * h + shift."""
+        return replace(self, value=factor * self.value + shift)
+
     def to_record(self) -> dict[str, Any]:
         """Return plain JSON types."""
         names = ("roots", "feature", "threshold", "left", "right", "value")
@@ -157,6 +166,11 @@ class MixedFunction:
         """Return h of rows of the matrix, (n,)."""
         kernel, forest = self.kernel.values(rows), self.forest.values(rows)
         return np.asarray(kernel + self.share * (forest - kernel))
+
+    def scaled(self, factor: float, shift: float) -> Self:
+        """Return factor * h + shift."""
+        kernel, forest = self.kernel.scaled(factor, shift), self.forest.scaled(factor, shift)
+        return replace(self, kernel=kernel, forest=forest)
 
     def to_record(self) -> dict[str, Any]:
         """Return plain JSON types."""

@@ -11,8 +11,10 @@ from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_choice, check_flag, check_probability, check_real
 from bayescascade.methods.effects.functions import FUNCTIONS
 from bayescascade.methods.effects.losses import SURROGATES
+from bayescascade.methods.effects.measured import EffectSlope, MeasuredEffects
 from bayescascade.methods.effects.parameters import ADJUSTMENTS, COMBINATIONS, TARGETS
 from bayescascade.methods.effects.problem import EXTREME, Fitted, Posed
+from bayescascade.methods.effects.rules_page import effect_words
 from bayescascade.report.numbers import count_texts, share_text
 from bayescascade.report.page import Page, Pieces, count_of, warning
 
@@ -24,6 +26,7 @@ _WORDS = {"doubly_robust": "doubly robust", "residuals": "residuals", "none": "n
 HOW_TO_READ = [
     ("above 0", "rows for which the good outcome is more probable with the treatment"),
     ("average effect", "the change of the probability of the good outcome by the treatment"),
+    ("slope", "1 if estimates are as large as measured effects, 0 if they say nothing of them"),
     ("effective", "the number of rows with equal weights that have the same information"),
     ("propensity", "the probability of being treated, given the columns"),
 ]
@@ -50,7 +53,8 @@ class LearnedEffects:
     sizes: tuple[float, float]  # effective numbers, given the weights
     is_known: bool  # whether the propensity is known
     overlap: tuple[float, float, float] | None  # see `overlap_of`; None if it is not needed
-    average: float | None  # effect
+    average: MeasuredEffects | None  # effect
+    slope: EffectSlope | None  # None if it was not tested whether effects differ
     objective: float
     gap: float | None
     penalty: float | None
@@ -87,6 +91,7 @@ class LearnedEffects:
             is_known=is_known,
             overlap=overlap,
             average=given.average,
+            slope=fitted.slope,
             objective=fitted.objective,
             gap=getattr(fitted.exact, "gap", None),
             penalty=fitted.penalty,
@@ -141,11 +146,31 @@ class LearnedEffects:
             told.append(f"under {EXTREME:g} for one arm in {share_text(extreme)}")
         return told
 
+    def sentences(self) -> list[str]:
+        """Return the average effect, after whether the effect differs between rows."""
+        if self.average is None:
+            return []
+        (reason,), (effect,), (ends,) = (
+            self.average.reasons, self.average.effects, self.average.intervals(),
+        )  # fmt: skip
+        whole = f"has no interval: {reason}" if reason else f"is {effect_words(effect, *ends)}"
+        whole = f"average effect (target {self.target}) {whole}."
+        if self.slope is None:
+            return [f"The {whole}"]
+        if not self.slope.is_test(self.average.sizes):
+            untested = "It was not tested whether the effect differs between rows: "
+            return [f"{untested}one arm has too few rows.", f"The {whole}"]
+        slope, least = self.slope.slope, self.slope.least
+        if not least > 0.0:
+            return [f"No sign that the effect differs between rows: the {whole}"]
+        of_slope = f"slope of held-out outcomes on estimates {slope:.2f}, at least {least:.2f}"
+        return [f"The effect differs between rows ({of_slope}).", f"The {whole}"]
+
     def page(self) -> Page:
         """Return the lines about the learned effects."""
         found = [f"estimated effect above 0 in {share_text(self.positive)} of rows"]
-        if self.average is not None:
-            found.append(f"average effect {_signed(self.average)}, on training rows")
+        if self.slope is not None:
+            found.append(f"differences between rows multiplied by {self.slope.factor:.2f}")
         proved = [f"objective {self.objective:.6g}"]
         if self.gap is not None:
             proved.append(f"no function of the kernel is lower by more than {self.gap:.1g}")
@@ -179,7 +204,8 @@ class LearnedEffects:
                 f'learner must be "kernel" or "forest" to be saved, got {self.learner}'
             )
         own = {one.name: getattr(self, one.name) for one in fields(self)}
-        return {**own, "function": self.function.to_record()}
+        average = None if self.average is None else self.average.to_record()
+        return {**own, "average": average, "function": self.function.to_record()}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], n_columns: int) -> "LearnedEffects":
@@ -204,14 +230,15 @@ class LearnedEffects:
                 raise ValueError("overlap must be three shares")
         for name in ("is_known", "is_treated_alone"):
             check_flag(name, record[name])
-        for name in ("average", "gap", "penalty", "length"):
+        for name in ("gap", "penalty", "length"):
             if record[name] is not None:
-                check_real(name, record[name], minimum=None if name == "average" else 0.0)
+                check_real(name, record[name], minimum=0.0)
+        if record["average"] is not None:
+            own["average"] = MeasuredEffects.from_record(record["average"], 1)
+        if record["slope"] is not None:
+            slope, error = record["slope"]
+            own["slope"] = EffectSlope(
+                check_real("slope", slope), check_real("error", error, minimum=0.0)
+            )
         kind = FUNCTIONS[record["learner"]]
         return cls(**{**own, "function": kind.from_record(record["function"], n_columns)})
-
-
-def _signed(effect: float) -> str:
-    """Return an effect with its sign, unless it is printed as zero."""
-    text = f"{effect:+.3f}"
-    return "0.000" if float(text) == 0.0 else text

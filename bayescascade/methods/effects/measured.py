@@ -27,7 +27,7 @@ for any overlap of the groups (Bonferroni).
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.stats import beta, t as student
@@ -42,6 +42,35 @@ LEAST_ROWS = 5
 
 LEAST_NUMBERS = 100
 """The same for other outcomes."""
+
+
+class EffectSlope(NamedTuple):
+    """Slope of doubly robust outcomes on held-out estimates: 0 if these say nothing, 1 if right.
+
+    It is the best linear predictor of the effect (Chernozhukov, Demirer, Duflo and Fernandez-Val,
+    *Fisher-Schultz Lecture: Generic Machine Learning Inference on Heterogeneous Treatment Effects*,
+    Econometrica 93(4), 2025). They split the rows; here each row is held out in turn, but expected
+    outcomes of its arm are learned from it. In a small arm, this makes the slope too large, so it
+    is no test there: see `is_test`.
+    """
+
+    slope: float
+    error: float  # standard error
+
+    @property
+    def least(self) -> float:
+        """Lower end, which is below the slope with a probability of 95 %."""
+        return self.slope - 1.645 * self.error
+
+    @staticmethod
+    def is_test(sizes: Floats) -> bool:
+        """Whether arms with these effective rows, (2,), are large enough, and similar enough."""
+        return bool(sizes.min() >= max(LEAST_NUMBERS, sizes.max() / 3.0))
+
+    @property
+    def factor(self) -> float:
+        """What differences between rows are multiplied by, in [0, 1]."""
+        return min(self.slope, 1.0) if self.slope > self.error else 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,6 +13,7 @@ from bayescascade.data.labels import check_labels, find_classes
 from bayescascade.data.levels import level_text
 from bayescascade.methods.effects.adjustment import Nuisance, doubly_robust, nuisance, propensities
 from bayescascade.methods.effects.losses import Arms, effective_size, of_target, target_weights
+from bayescascade.methods.effects.measured import EffectSlope, MeasuredEffects
 from bayescascade.methods.effects.posterior import EffectPosterior
 from bayescascade.report.numbers import share_text
 
@@ -191,14 +192,15 @@ class Fitted(NamedTuple):
     penalty: float | None
     length: float | None
     held_out: Floats | None = None  # held-out values of h
+    slope: EffectSlope | None = None  # of labels on them; None if not tested
 
 
 class Posed(NamedTuple):
-    """A problem, effective sizes of the arms (not treated, treated), and the mean effect."""
+    """A problem, effective sizes of the arms (not treated, treated), and the average effect."""
 
     problem: Problem
     sizes: Floats  # (2,)
-    average: float | None  # None without pseudo-outcomes
+    average: MeasuredEffects | None  # doubly robust; None without pseudo-outcomes
 
 
 def compared(
@@ -232,10 +234,22 @@ def posed(
     if adjust != "none":
         weights = own * of_target(target, e) if is_named else weights
         labels = doubly_robust(y, treatment, *found)
-        average = float(np.average(labels, weights=weights))
+        average = _average(y, treatment, found, weights)
     if adjust == "residuals":
         mean = found.untreated + e * (found.treated - found.untreated)
         labels = (y - mean) / (treatment - e)
         weights = (treatment - e) ** 2 * (own if is_named else weights)
     given = training.rows, labels, weights, treatment
     return Posed(Problem(*given, adjust != "none", surrogate, combine), sizes, average)
+
+
+def _average(y: Flags, treatment: Flags, found: Nuisance, weights: Floats) -> MeasuredEffects:
+    """Return doubly robust means of both arms, as one group; its intervals are those of shares."""
+    expected, means, sizes = (found.untreated, found.treated), np.empty((1, 2)), np.empty((1, 2))
+    own = weights / np.where(treatment, found.propensity, 1.0 - found.propensity)
+    for place, arm in enumerate((~treatment, treatment)):
+        scores = weights * expected[place] + arm * own * (y - expected[place])
+        means[0, place] = scores.sum() / weights.sum()
+        sizes[0, place] = min(effective_size(own[arm]), arm.sum())
+    n_rows = np.array([[np.sum(~treatment), np.sum(treatment)]])
+    return MeasuredEffects(n_rows, sizes, np.clip(means, 0.0, 1.0))

@@ -121,8 +121,8 @@ def _where(name: str, labels: Sequence[str]) -> str:
 
 
 def effect_words(effect: float, low: float, high: float) -> str:
-    """Return an effect and its interval."""
-    return f"{effect:+.2f} (95 % interval {low:+.2f} to {high:+.2f})"
+    """Return an effect, "+0.00" near 0, and its interval."""
+    return f"{round(effect, 2) + 0.0:+.2f} (95 % interval {low:+.2f} to {high:+.2f})"
 
 
 def _treated_column(told: Any, n_parts: int) -> list[Numbers]:

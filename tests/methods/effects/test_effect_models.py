@@ -1,5 +1,7 @@
 """Models of effects: what they find, what they refuse, and that files keep it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,7 +10,6 @@ from sklearn.linear_model import LogisticRegression
 
 import bayescascade
 from bayescascade import CausalSVM, DataError, EffectModel, ParameterError
-from bayescascade.base import notices
 from bayescascade.methods.effects import fitting
 from bayescascade.methods.effects.fitting import fit_forest, mixed
 from bayescascade.methods.effects.losses import target_weights
@@ -103,15 +104,25 @@ def test_scales_are_chosen_by_rows_left_out():
         assert right(other.fit(X[first], y[first], t[first], 0.5)) < right(machine) - 0.05
 
 
-def test_a_long_fit_says_so_beforehand(monkeypatch):
-    """And about how long: what is chosen takes most."""
-    X, y, t = _rows(n=60)
-    chosen, given = CausalSVM(random_state=0), CausalSVM(length_scale=2.0, penalty=1e-2)
-    assert given.expected_seconds(1000) < 1.0 < 10.0 < chosen.expected_seconds(1000)
-    assert EffectModel().expected_seconds(4000) < 10.0 < EffectModel().expected_seconds(5000)
-    monkeypatch.setattr(notices, "MOST_SILENT", 0.0)
-    with pytest.warns(UserWarning, match="a fit to 60 rows takes long"):
-        given.fit(X, y, t, 0.5)
+def test_the_same_effect_for_all_is_not_said_to_differ(tmp_path):
+    """Estimates that differ by chance are worse than their average."""
+    rng = np.random.default_rng(1)
+    X, t = rng.normal(size=(300, 3)), rng.random(300) < 0.5
+    same, other = (
+        EffectModel(random_state=0).fit(X, rng.random(300) < 0.3 + gain * t, t, 0.5)
+        for gain in (0.2, 0.5 * (X[:, 0] > 0.0))
+    )
+    assert "No sign that the effect differs between rows: the average effect" in " ".join(
+        str(same).split()
+    )
+    assert np.ptp(same.effect(X)) < 1e-9
+    assert_allclose(same.effect(X)[0], same.average_effect_.effects[0])
+    same.save(tmp_path / "m.json")
+    assert str(bayescascade.load(tmp_path / "m.json")) == str(same)
+    assert "The effect differs between rows (slope of held-out" in " ".join(str(other).split())
+    assert np.ptp(other.effect(X)) > 0.2
+    few = replace(other.average_effect_, sizes=np.array([[270.0, 30.0]]))
+    assert "was not tested" in replace(other._learned, average=few).sentences()[0]
 
 
 @pytest.mark.slow
@@ -249,7 +260,8 @@ def test_weights_decide_whom_rows_stand_for():
     assert effects[0] > 0.15
     assert effects[1] < -0.15
     assert_allclose(effects[2], effects[0])
-    assert models[0].average_effect_ > 0.1 > -0.1 > models[1].average_effect_
+    averages = [one.average_effect_.effects[0] for one in models]
+    assert averages[0] > 0.1 > -0.1 > averages[1]
     assert models[0].effective_sizes_.sum() < 0.7 * n
     whole = EffectModel(**given).fit(X, y, t, np.full(n, 0.5), np.where(gains, 1.0, 0.0))
     part = EffectModel(**given).fit(X[gains], y[gains], t[gains], 0.5)
