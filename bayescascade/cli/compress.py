@@ -70,20 +70,28 @@ def compress(data: str, **options: Any) -> tuple[Task, Lesson]:
     )
 
 
+_MANY_PAIRS = 50_000_000  # of a training and a test row: a second or so
+
+
 class _Compressed:
-    """A compression with the test errors of the nearest rows and of the nearest prototypes."""
+    """A compression with the test errors of the nearest rows and of the nearest prototypes.
+
+    The former is the work of all pairs of rows, so a time limit leaves it out where they are many.
+    """
 
     def __init__(self, model: Any, parts: "SplitRows", target: str) -> None:
         import numpy as np
         from sklearn.metrics import pairwise_distances_argmin
 
         self._model, self._parts, self._target = model, parts, target
-        learned, tested = (model.transform(X) for X in parts.X)
-        nearest = parts.y[0][pairwise_distances_argmin(tested, learned)]
-        self._errors = {  # by name, the number of rows kept and the test error
-            "before": (parts.n_rows[0], float(np.mean(nearest != parts.y[1]))),
-            "after": (model.n_kept_, float(np.mean(model.predict(parts.X[1]) != parts.y[1]))),
-        }
+        error = float(np.mean(model.predict(parts.X[1]) != parts.y[1]))
+        # by name, the number of rows kept and the test error
+        self._errors = {"after": (model.n_kept_, error)}
+        if model.time_limit is None or np.prod(parts.n_rows) <= _MANY_PAIRS:
+            learned, tested = (model.transform(X) for X in parts.X)
+            nearest = parts.y[0][pairwise_distances_argmin(tested, learned)]
+            error = float(np.mean(nearest != parts.y[1]))
+            self._errors = {"before": (parts.n_rows[0], error), **self._errors}
 
     def to_dict(self) -> dict[str, Any]:
         parts = self._parts
@@ -108,9 +116,11 @@ class _Compressed:
         n_tested = parts.n_rows[1]
         texts = [share_with_error(error, share_error(error, n_tested)) for _, error in errors]
         table = PrintedTable(
-            ["all rows", "prototypes"],
+            [{"before": "all rows", "after": "prototypes"}[name] for name in self._errors],
             [Numbers("kept", [f"{n:,}" for n, _ in errors]), Numbers("error", texts)],
             "nearest among",
         )
-        told = Pieces(["error: of the test rows; ±: standard error"], "dim")
-        return (*self._model.page(), BLANK, Pieces([split]), table, told)
+        told = ["error: of the test rows; ±: standard error"]
+        if "before" not in self._errors:
+            told.append("all rows: not measured, because there is a --time-limit")
+        return (*self._model.page(), BLANK, Pieces([split]), table, Pieces(told, "dim"))

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import bayescascade
+from bayescascade.cli import compress
 from tests.cli.conftest import assert_error, run
 from tests.methods.neighbors.problems import blobs
 
@@ -46,6 +47,13 @@ def test_prototypes_are_written_and_measured(data, tmp_path):
     wrong = np.mean(model.predict(rows.drop(columns="label")) != rows["label"])
     assert abs(told["after"]["error"] - wrong) < 0.15
     assert told["after"]["error"] < 0.5
+
+
+def test_a_time_limit_leaves_out_the_work_of_all_pairs_of_rows(data, monkeypatch):
+    """It took longer than the limit itself at 60,000 rows."""
+    monkeypatch.setattr(compress, "_MANY_PAIRS", 100)
+    found = run("compress", data, *QUICK, "--time-limit", 60).stdout
+    assert "all rows: not measured, because there is a --time-limit" in found
 
 
 @pytest.mark.parametrize(
