@@ -242,6 +242,7 @@ def on_folds(
     return held_out.measure(
         fit, X, labels, weights, seed_sequence(model.random_state).spawn(3)[2], name=name,
         effort=effort, n_folds=folds, is_once=is_once, positive=model.positive_,
+        variants=getattr(model, "variants", None),
     )  # fmt: skip
 
 

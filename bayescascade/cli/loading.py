@@ -95,7 +95,7 @@ def open_for(model: Any, data: "str | ReadAs") -> "Source":
         data = data.with_names(labels=getattr(model, "target_", None), weights=None)
     schema = getattr(model, "schema_", None)
     columns = getattr(model, "learned_columns", ()) if schema is None else schema.columns
-    is_slow = getattr(model, "predictive", "map") == "average"  # a thousand states for each row
+    is_slow = getattr(model, "predictive", "map") != "map"  # hundreds of states for each row
     return open_rows(data, _SLOW_ROWS if is_slow else None, columns)
 
 

@@ -269,8 +269,9 @@ def predict(
     """Predict the rows of DATA by the model in MODEL.json.
 
     Prints CSV with a header. A classifier writes for each row its number, the predicted class and
-    the probability of each class. A rule list adds a 95 % interval for the probability of the
-    predicted class, given the rules; a budgeted classifier adds the cost of the features acquired.
+    the probability of each class. A rule list with posterior draws adds a 95 % interval for the
+    probability of the predicted class; a budgeted classifier adds the cost of the features
+    acquired.
 
     A density predicts the column --target, given the other cells of each row, with the probability
     of each level. DATA need not have that column; missing cells are integrated out.

@@ -24,6 +24,7 @@ from bayescascade.data.schema import Schema
 from bayescascade.data.table import Table
 from bayescascade.model.explore import Solver, explore_by
 from bayescascade.model.kept_draws import (
+    MAX_KEPT_DRAWS,
     CountedState,
     Draws,
     Readables,
@@ -79,6 +80,7 @@ class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
 
     _n_replicas: ClassVar[int] = 6  # temperatures of search "tempering"
     _drawless_searches: ClassVar[Sequence[str]] = ("anneal",)
+    _most_draws: ClassVar[int] = MAX_KEPT_DRAWS
 
     until: str = SearchParameters.until.default
     nominal: Levels = None
@@ -219,8 +221,8 @@ class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
 
     @cached_property
     def _draws(self) -> Draws[C]:
-        """Posterior draws with their weights, up to 1,000."""
-        return self._keep(thinned(self.run_.draws))
+        """Posterior draws with their weights, up to `_most_draws`."""
+        return self._keep(thinned(self.run_.draws, self._most_draws))
 
     def _drawn(self) -> tuple[Sequence[L], Floats]:
         """Return the readable form of each distinct draw, and its share of the draws."""

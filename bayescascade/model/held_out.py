@@ -135,14 +135,17 @@ def measure(
     n_folds: int,
     is_once: bool = False,
     positive: object = None,
+    variants: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> HeldOut:
     """Measure a classifier and the baselines on held-out rows.
 
     ``fit(X, y, weights, seed)`` returns a classifier; y, weights (n_rows,). `seeds` are for
     splitting and for each of n_folds >= 2 folds, of which only the first is held out if `is_once`.
     `name` is the model's name; `effort` says in words how a fold is fitted. `positive` is the label
-    whose probability is judged; see `LabelScores`.
+    whose probability is judged; see `LabelScores`. `variants` are parameters of the fitted
+    classifier by the name that is printed; details are on the first one.
     """
+    variants = variants or {f"this {name}": {}}
     weights = np.ones(len(X)) if weights is None else weights
     counts = weights > 0
     X, weights = X[counts].reset_index(drop=True), weights[counts]
@@ -152,7 +155,7 @@ def measure(
     parts = split_by_class(codes, [1 / n_folds] * n_folds, np.random.default_rng(splitting))
     rows = _standardized(X)
     judged = None if positive is None else class_number(classes, positive)
-    scores = [LabelScores(len(classes), judged) for _ in range(3)]
+    scores = [LabelScores(len(classes), judged) for _ in range(len(variants) + 2)]
     for part in range(1 if is_once else n_folds):
         is_held = parts == part
         if not is_held.any():
@@ -165,7 +168,10 @@ def measure(
                 weights[known],
                 int(fold_seeds[part].generate_state(1)[0]),
             )
-            probabilities = found.predict_proba(X.take(held).reset_index(drop=True))
+            new = X.take(held).reset_index(drop=True)
+            probabilities = [
+                found.set_params(**each).predict_proba(new) for each in variants.values()
+            ]
         except BayesCascadeError as error:
             return HeldOut(reason=f"because a fold cannot be fitted: {error}")
         if hasattr(found, "summary_") and found.summary_.is_partial:
@@ -173,14 +179,14 @@ def measure(
         shares = np.bincount(codes[known], weights[known], len(classes)).astype(np.float64)
         own = np.searchsorted(classes, found.classes_)
         predicted = (
-            (probabilities, own, own[found.decision().choose(probabilities)]),
+            *((each, own, own[found.decision().choose(each)]) for each in probabilities),
             (*_logistic(rows, codes, weights, known, held), None),
             (np.tile(shares, (held.size, 1)), np.arange(len(classes)), None),
         )
         for score, (of_known, seen, chosen) in zip(scores, predicted, strict=True):
             aligned = _aligned(of_known, seen, shares)
             score.add(codes[held], aligned, weights[held], chosen)
-    names = (f"this {name}", "logistic regression", "most common class")
+    names = (*variants, "logistic regression", "most common class")
     figures = tuple(
         Figures(
             called,

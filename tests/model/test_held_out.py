@@ -23,8 +23,12 @@ class Memory:
         self.classes_, codes = np.unique(y, return_inverse=True)
         self.known = dict(zip(X["key"], codes, strict=True))
 
+    def set_params(self, **parameters: int) -> "Memory":
+        self.of_others = parameters.get("of_others", 0)
+        return self
+
     def predict_proba(self, X: pd.DataFrame) -> np.ndarray:
-        return np.eye(len(self.classes_))[[self.known.get(key, 0) for key in X["key"]]]
+        return np.eye(len(self.classes_))[[self.known.get(key, self.of_others) for key in X["key"]]]
 
 
 def rows(n_rows: int = 120) -> tuple[pd.DataFrame, pd.Series]:
@@ -54,6 +58,10 @@ def test_no_row_is_predicted_by_what_learned_from_it():
     assert logistic.accuracy > 0.95
     losses = np.where(y == "no", np.log(share), np.log(1 - share))
     assert usual.log_loss == pytest.approx(-losses.mean(), abs=0.01)
+    variants = {"the first": {"of_others": 0}, "the second": {"of_others": 1}}
+    both = measured(X, y, variants=variants).figures
+    assert [one.name for one in both[:3]] == [*variants, "logistic regression"]
+    assert [one.accuracy for one in both[:2]] == pytest.approx([share, 1 - share])
     twin = measured(pd.concat([X] * 12), pd.concat([y] * 12))
     assert twin.figures[0].accuracy > 0.99
 

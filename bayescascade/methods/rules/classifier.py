@@ -105,8 +105,10 @@ time_limit, until, checkpoint, resume, progress
     >>> model = RuleListClassifier(n_steps=200, random_state=0).fit(frame, frame["sky"] == "grey")
     >>> model.predict(pd.DataFrame({"sky": ["blue"], "wind": ["no"]}))
     array([False])
-    >>> model.explain({"sky": "grey", "wind": "no"})
-    'sky is grey: P(True) = 0.95 (95% 0.84-1.00), n = 20'
+    >>> for told in model.explain({"sky": "grey", "wind": "no"}).split("; "):
+    ...     print(told)
+    sky is grey: P(True) = 0.95 (95% 0.84-1.00), n = 20
+    average over draws: P(True) = 0.95 (95% 0.82-1.00)
     """
 
     model_name: ClassVar[str] = "rule_classifier"
@@ -122,6 +124,7 @@ time_limit, until, checkpoint, resume, progress
     min_support: float = LabelListParameters.min_support.default
     _: KW_ONLY
     n_bins: int = LabelListParameters.n_bins.default
+    predictive: str = LabelListParameters.predictive.default
     unknown: str = LabelListParameters.unknown.default
     positive: Any = LabelListParameters.positive.default
 
@@ -185,8 +188,7 @@ time_limit, until, checkpoint, resume, progress
         if self.positive is not None:
             class_number(self._labeled.classes, self.positive, "positive")
         self._fit_table(self._labeled.table, search)
-        if self.predictive == "average":
-            self._draws  # noqa: B018 - counted now, because predicting must not change the model
+        self._draws  # noqa: B018 - counted now, because predicting must not change the model
         return self
 
     def _labeled_rows(
@@ -231,17 +233,22 @@ time_limit, until, checkpoint, resume, progress
         table = self.posterior_.table
         steps = self.n_steps or self._default_steps(table)
         n_steps = max(min(steps, _LEAST_FOLD_STEPS), steps // _FOLD_SHARE)
-        is_map = self._is_map()
         chains = count_of(min(self.n_chains, _FOLD_CHAINS), "chain")
         model = clone(self).set_params(
-            search="anneal" if is_map else "anneal+metropolis", n_steps=n_steps,
+            search="anneal+metropolis" if self._is_average else "anneal", n_steps=n_steps,
             n_chains=min(self.n_chains, _FOLD_CHAINS), unknown="ignore", checkpoint=None,
             resume=False, progress=None, time_limit=None, positive=None,
         )  # fmt: skip
-        how = "annealing" if is_map else "annealing and sampling"
+        how = "annealing and sampling" if self._is_average else "annealing"
         if self.search == "exact":
             how += " (not exact)"
         return model, f"lists in folds by {how}, {chains} of {n_steps:,} steps"
+
+    @property
+    def variants(self) -> dict[str, dict[str, str]]:
+        """The predictions that are measured on held-out rows; see `held_out.measure`."""
+        average = {"average over draws": {"predictive": "average"}} if self._is_average else {}
+        return {**average, "this list": {"predictive": "map"}}
 
     def _make_posterior(self, table: Table) -> LabelListPosterior:
         assert self._labeled is not None, "set by fit"

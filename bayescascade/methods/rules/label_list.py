@@ -218,13 +218,16 @@ class LabelList(ListedRules):
     def explain_codes(self, codes: Codes) -> str:
         """Return the same as `explain`, for the codes of a row (n_columns,)."""
         part = int(self.part_of_codes(codes[:, np.newaxis])[0])
-        of_part, intervals = self.probabilities[part], self.intervals()[part]
+        told = self.estimates(self.probabilities[part], self.intervals()[part])
+        return f"{self.part_words(part)}: {told}, n = {self.counts[part].sum():,.10g}"
+
+    def estimates(self, shares: Floats, intervals: Floats) -> str:
+        """Return probabilities (n_classes,) in words, given intervals (n_classes, 2)."""
         c = self.shown_class
-        chosen = np.argsort(-of_part, kind="stable").tolist() if c is None else [c]
-        told = [
-            f"P({self.class_texts[c]}) = {estimate_text(of_part[c], *intervals[c])}" for c in chosen
-        ]
-        return f"{self.part_words(part)}: {', '.join(told)}, n = {self.counts[part].sum():,.10g}"
+        chosen = np.argsort(-shares, kind="stable").tolist() if c is None else [c]
+        return ", ".join(
+            f"P({self.class_texts[c]}) = {estimate_text(shares[c], *intervals[c])}" for c in chosen
+        )
 
     def page(self) -> Page:
         """Return the table: rows in each part, posterior means, 95 % intervals.

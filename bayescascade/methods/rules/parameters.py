@@ -63,6 +63,12 @@ class LabelListParameters(ListParameters):
     min_support = Real(
         0.05, "Minimum share of the rows that satisfy a rule", minimum=0.0, below=1.0
     )
+    predictive = Choice(
+        "auto",
+        "Predict with the best list (map), with the average over posterior draws (average), or "
+        "with the average where the search draws lists (auto)",
+        words=("auto", "map", "average"),
+    )
     n_bins = Integer(
         4, "Number of quantile bins for numbers that are not declared", minimum=2, maximum=65_535
     )

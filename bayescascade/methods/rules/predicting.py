@@ -21,7 +21,6 @@ from bayescascade.methods.rules.estimators import RuleListEstimator
 from bayescascade.methods.rules.label_list import LabelList
 from bayescascade.methods.rules.parameters import LabelListParameters
 from bayescascade.model.matrix_classifier import LabeledFiles
-from bayescascade.model.parameters import SearchParameters
 from bayescascade.model.roles import Predicted
 
 
@@ -29,6 +28,7 @@ class LabelListPredictor(LabeledFiles, RuleListEstimator[LabelList]):
     """The predictions of `RuleListClassifier`."""
 
     unknown: str
+    _most_draws = 200  # 1,000 take five times as long, and predict as well
 
     @by_partitions
     def predict_proba(self, X: Rows) -> Floats:
@@ -40,16 +40,17 @@ class LabelListPredictor(LabeledFiles, RuleListEstimator[LabelList]):
 
     def predict_proba_codes(self, codes: Codes) -> Floats:
         """Return the same as `predict_proba`, for (n_columns, n_rows) coded rows; see `encode`."""
-        if self._is_map():
-            labels = self.learned_
-            return labels.probabilities[labels.part_of_codes(codes)]
-        return average_probabilities(*self._drawn(), codes)
+        if self._is_average:
+            return average_probabilities(*self._drawn(), codes)
+        labels = self.learned_
+        return labels.probabilities[labels.part_of_codes(codes)]
 
     def to_sql(self, label: object = None) -> str:
         """Return the class of a row, or the probability of a class, as a standard SQL expression.
 
         Use it as in ``f"SELECT *, {model.to_sql('yes')} AS yes FROM passengers"``. It reads columns
-        by their names. The result is NULL for rows that `predict` would refuse.
+        by their names. The result is NULL for rows that `predict` would refuse. It is that of
+        `rules_`, the best list; if `predict` averages over draws, a comment in the SQL says so.
 
         Parameters
         ----------
@@ -64,10 +65,11 @@ class LabelListPredictor(LabeledFiles, RuleListEstimator[LabelList]):
             If a name, level or class contains a NUL character.
         """
         rules = self.rules_
-        if not self._is_map():
+        if self.predictive == "average":
             raise ParameterError('predictive must be "map" for SQL, got "average"')
         how = LabelListParameters.unknown.check(self.unknown)
-        return rules.to_sql(label, missing=self.missing, unknown=how)
+        sql = rules.to_sql(label, missing=self.missing, unknown=how)
+        return f"/* the best list, not the average */ {sql}" if self._is_average else sql
 
     def credible_interval(self, X: Rows, level: float = 0.95) -> Floats:
         """Return credible intervals of the probabilities, (n_rows, n_classes, 2): low, high.
@@ -78,17 +80,18 @@ class LabelListPredictor(LabeledFiles, RuleListEstimator[LabelList]):
             See `predict`.
         level : float in (0, 1)
             Posterior probability that the interval contains the probability of the class,
-            separately for each class. The posterior is over lists and probabilities if `predictive`
-            is "average"; otherwise it is conditional on the most probable list.
+            separately for each class. The posterior is over lists and probabilities if predictions
+            are averages over draws; otherwise it is conditional on the most probable list. Then it
+            is for all rows of a rule; for a single row, it is too narrow.
         """
         return self.credible_interval_codes(self.encode(X), level)
 
     def credible_interval_codes(self, codes: Codes, level: float = 0.95) -> Floats:
         """Return the same as `credible_interval`, for coded rows; see `encode`."""
-        if self._is_map():
-            labels = self.learned_
-            return labels.intervals(level)[labels.part_of_codes(codes)]
-        return average_intervals(*self._drawn(), codes, level)
+        if self._is_average:
+            return average_intervals(*self._drawn(), codes, level)
+        labels = self.learned_
+        return labels.intervals(level)[labels.part_of_codes(codes)]
 
     @property
     def feature_texts(self) -> list[str]:
@@ -111,14 +114,16 @@ class LabelListPredictor(LabeledFiles, RuleListEstimator[LabelList]):
     ) -> Predicted:
         """Return the probabilities of rows of a file; see `bayescascade.model.roles.Predictor`.
 
-        The explanation of a row is the rule that applies to it.
+        The explanation of a row is the rule of the best list that applies to it. There are no
+        intervals without draws, because those of the best list are too narrow for a single row.
         """
         codes = self.encode(cells, first_row=first_row, unknown=unknown)
         probabilities = self.predict_proba_codes(codes)
         told: dict[str, Sequence[object]] = {}
         if explain:
             told["rule"] = self._rules_of(codes)
-        ends = self.credible_interval_codes(codes, 0.95) if intervals else None
+        has_ends = intervals and self._is_average
+        ends = self.credible_interval_codes(codes, 0.95) if has_ends else None
         return Predicted(told, probabilities, intervals=ends)
 
     def _rules_of(self, codes: Codes) -> list[str]:
@@ -132,15 +137,26 @@ class LabelListPredictor(LabeledFiles, RuleListEstimator[LabelList]):
     def explain(self, row: Mapping[str, object] | pd.Series | pd.DataFrame) -> str:
         """Return in words the rule of the most probable list that applies to a row.
 
+        If predictions are averages over draws, the probabilities of the average follow.
         See `LabelList.explain`. A DataFrame must have one row; for several rows use `explain_rows`.
         """
         codes = self.encode(row)
         if codes.shape[1] != 1:
             raise ParameterError(f"row must be a single row, got {codes.shape[1]}")
-        return self.learned_.explain_codes(codes[:, 0])
+        told = self.learned_.explain_codes(codes[:, 0])
+        if self._is_average:
+            average = self.predict_proba_codes(codes)[0], self.credible_interval_codes(codes)[0]
+            told += f"; average over draws: {self.learned_.estimates(*average)}"
+        return told
 
-    def _is_map(self) -> bool:
-        return bool(SearchParameters.predictive.check(self.predictive) == "map")
+    @property
+    def _is_average(self) -> bool:
+        """Whether predictions are averages over draws."""
+        how = LabelListParameters.predictive.check(self.predictive)
+        return how == "average" or (how == "auto" and bool(self._draws.times))
+
+    def _model_pieces(self) -> list[str]:
+        return [*self._told(), *["predictive average"] * self._is_average]
 
     def encode(self, X: Rows, *, first_row: int = 1, unknown: UnknownCells | None = None) -> Codes:
         """Return the codes of rows, (n_columns, n_rows), -1 where a cell satisfies no condition.

@@ -39,8 +39,8 @@ def test_fitted_attributes():
 
 
 def test_probabilities_are_those_of_the_rule_that_fires():
-    """What is printed is what is predicted."""
-    model, frame = classifier(), people(60, seed=5)
+    """What is printed is what the list predicts."""
+    model, frame = classifier(predictive="map"), people(60, seed=5)
     found = model.predict_proba(frame)
     assert found.shape == (60, 2)
     for (_, row), probabilities in zip(frame.iterrows(), found, strict=True):
@@ -59,11 +59,11 @@ def test_ties_go_to_the_first_class():
 
 
 def test_average_is_the_mean_over_draws():
-    """The posterior predictive: each draw's probabilities, the more often drawn counting more."""
-    model, frame = classifier(predictive="average"), people(40, seed=6)
+    """Each draw's probabilities, the more often drawn counting more; the list without draws."""
+    model, frame = classifier(), people(40, seed=6)
     codes = model.schema_.encode(frame)
     states = [state for chain in model.run_.draws for state in chain]
-    chosen = np.linspace(0, len(states) - 1, min(1000, len(states))).round().astype(int)
+    chosen = np.linspace(0, len(states) - 1, min(200, len(states))).round().astype(int)
     total = np.zeros((40, 2))
     for state, times in Counter(states[i] for i in chosen).items():
         rules = tuple(model.posterior_.antecedents[index] for index in state.rules)
@@ -72,12 +72,21 @@ def test_average_is_the_mean_over_draws():
         )
         total += times * labels.probabilities[labels.part_of_codes(codes)]
     assert_allclose(model.predict_proba(frame), total / len(chosen), atol=1e-12)
-    assert not np.allclose(model.predict_proba(frame), classifier().predict_proba(frame))
+    assert_allclose(classifier(predictive="average").predict_proba(frame), total / len(chosen))
+    assert "predictive average" in str(model)
+    told = re.search(r"; average over draws: P\(lived\) = (\S+)", model.explain(frame.iloc[0]))
+    assert float(told[1]) == pytest.approx(model.predict_proba(frame)[0, 1], abs=0.0051)
+    for quick in (classifier(predictive="map"), classifier(search="anneal")):
+        best = quick.rules_.probabilities[quick.rules_.part_of_codes(quick.encode(frame))]
+        assert_array_equal(quick.predict_proba(frame), best)
+        assert not np.allclose(model.predict_proba(frame), best)
+        assert quick.predict_block(frame, 1, intervals=True).intervals is None
+        assert "predictive average" not in str(quick)
 
 
 def test_credible_intervals_of_the_best_list():
     """Those of the rule that fires, one row for each."""
-    model, frame = classifier(), people(30, seed=7)
+    model, frame = classifier(predictive="map"), people(30, seed=7)
     found = model.credible_interval(frame)
     assert found.shape == (30, 2, 2)
     parts = model.rules_.part_of_codes(model.schema_.encode(frame))
