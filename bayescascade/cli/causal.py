@@ -11,6 +11,7 @@ from bayescascade.cli.reading import with_reading
 from bayescascade.methods.causal.parameters import AdditiveNoiseParameters, PrivateNoiseParameters
 
 MODELS: Models = {"without": AdditiveNoiseParameters, "with --epsilon": PrivateNoiseParameters}
+_ONLY_OTHER = ("decide",)
 _ONLY_PRIVATE = ("delta", "x_bounds", "y_bounds", "protect", "publish")
 
 
@@ -19,7 +20,7 @@ _ONLY_PRIVATE = ("delta", "x_bounds", "y_bounds", "protect", "publish")
 @click.option("--x", metavar="NAME", required=True, help="First column of numbers.")
 @click.option("--y", metavar="NAME", required=True, help="Second column of numbers.")
 @with_options(option_of("score", MODELS), option_of("epsilon", {"": PrivateNoiseParameters}))
-@with_options(*(option_of(name, MODELS) for name in _ONLY_PRIVATE))
+@with_options(*(option_of(name, MODELS) for name in (*_ONLY_OTHER, *_ONLY_PRIVATE)))
 @with_reading(learns=False)
 @with_options(option_of("random_state", MODELS))
 @click.option("--out", metavar="FILE.json", help="Save the model. It contains scores and no rows.")
@@ -37,10 +38,10 @@ def causal(data: str, **options: Any) -> tuple[Task, Lesson]:
     if names[0] == names[1]:
         raise click.UsageError(f"--x and --y must be two columns, got {names[0]} for both")
     is_private = options["epsilon"] is not None
-    for name in () if is_private else _ONLY_PRIVATE:
+    for name in _ONLY_OTHER if is_private else _ONLY_PRIVATE:
         if options[name] is not None:
-            option = option_name(MODELS, name)
-            raise click.UsageError(f"{option} must come with --epsilon, got none")
+            rule = "must not come with --epsilon" if is_private else "must come with --epsilon"
+            raise click.UsageError(f"{option_name(MODELS, name)} {rule}, got {options[name]}")
     estimator = "PrivateAdditiveNoiseModel" if is_private else "AdditiveNoiseModel"
     declared = PrivateNoiseParameters if is_private else AdditiveNoiseParameters
     task = set_up(estimator, {"DATA": data}, options, declared)

@@ -56,6 +56,8 @@ def test_no_direction_is_printed_where_none_is_found(tmp_path):
     told = json.loads(run(*arguments, "--json").output)
     assert (told["direction"], told["decided"]) == (None, False)
     assert set(told["scores"]) == {"x->y", "y->x"}
+    always = json.loads(run(*arguments, "--decide", "always", "--json").output)
+    assert always["direction"] == min(told["scores"], key=told["scores"].get)
 
 
 def test_a_private_direction_prints_its_guarantee(data, tmp_path):
@@ -81,6 +83,7 @@ def test_a_private_direction_prints_its_guarantee(data, tmp_path):
         (["--epsilon", "0", *PRIVATE[4:]], "--epsilon"),
         ([*PRIVATE, "--score", "iqr"], "--delta must be > 0"),
         ([*PRIVATE, "--score", "variance"], "without bound"),
+        (["--decide", "always", *PRIVATE], "--decide must not come with --epsilon"),
         (["--protect", "both"], "--protect must come with --epsilon"),
         (["--epsilon", "1", "--x-bounds", "low,high"], "--x-bounds must be LOW,HIGH"),
         (["--epsilon", "1", "--x-bounds", "3,1", "--y-bounds", "0,1"], "low < high"),

@@ -1,8 +1,9 @@
-r"""Additive noise models: the direction whose residuals do not depend on the cause.
+r"""Additive noise models: the direction in which the noise does not depend on the cause.
 
 If ``y = f(x) + noise`` with noise independent of x, then in general no such model holds from y to x
 (Hoyer et al. 2009). Algorithm 3 of Kusner (2016): regress each variable on the other, and choose
-the direction whose residuals depend less on the assumed cause.
+the direction whose residuals depend less on the assumed cause. The default score, "shapes", needs
+no regression, and allows noise whose size depends on the cause.
 
 **Departure.** The thesis divides the rows once into halves; here every row's residual comes from a
 regression without this row, and all rows are test rows: twice as many for both. Kernel ridge
@@ -18,9 +19,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.arrays import Floats, Integers
-from bayescascade.base.errors import DataError, ModelFileError
+from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.base.threads import single_threaded
-from bayescascade.base.validation import check_flag, check_integer, check_real
+from bayescascade.base.validation import check_choice, check_flag, check_integer, check_real
 from bayescascade.methods.causal.pair import Pair, arrow, read_names, split_rows
 from bayescascade.methods.causal.parameters import AdditiveNoiseParameters
 from bayescascade.methods.causal.posterior import DIRECTIONS, DirectionPosterior
@@ -35,6 +36,7 @@ from bayescascade.methods.causal.regression import (
     row_features,
 )
 from bayescascade.methods.causal.scores import N_MEASURED, SCORES, Features, score_of
+from bayescascade.methods.causal.shapes import spread_of_shapes
 from bayescascade.model.readable_model import ReadableModel
 from bayescascade.model.record import NOT_SAVED
 from bayescascade.model.reporting import OF_ROWS
@@ -64,8 +66,8 @@ class DirectionModel(ReadableModel):
         return [
             (
                 "",
-                "Each column is predicted from the other. In the right direction, the residuals "
-                "do not depend on the cause. A lower score means less dependence.",
+                "Each column is tried as the cause. In the right direction, the residuals, or the "
+                "shape, of the effect do not depend on the cause. Lower means less dependence.",
             )
         ]
 
@@ -95,14 +97,18 @@ class AdditiveNoiseModel(DirectionModel):
 
     Parameters
     ----------
-    score : {"hsic", "spearman", "kendall", "iqr", "variance"}
-        How the dependence of residuals on the cause is measured; see
-        `bayescascade.methods.causal.scores`. Rank scores ("spearman", "kendall") detect only
-        monotone dependence. "iqr" and "variance" compare the spreads of residuals, which is valid
-        for few noise distributions.
+    score : {"shapes", "hsic", "spearman", "kendall", "iqr", "variance"}
+        How dependence on the cause is measured; see `bayescascade.methods.causal.scores`. "shapes"
+        compares the shapes of the effect at different values of the cause. The others are of
+        residuals of a regression. Rank scores ("spearman", "kendall") detect only monotone
+        dependence. "iqr" and "variance" compare the spreads of residuals, which is valid for few
+        noise distributions.
+    decide : {"tested", "always"}
+        "tested": undecided unless the scores differ by more than is likely by chance, and if many
+        rows of a column have equal values. "always": the direction with the lower score, untested.
     regression : "kernel_ridge" or scikit-learn regressor
-        Regression of the effect on the cause. "kernel_ridge" chooses bandwidth and lambda by
-        leave-one-out errors.
+        Regression of the effect on the cause, for all scores but "shapes". "kernel_ridge" chooses
+        bandwidth and lambda by leave-one-out errors.
     bandwidth : "half median" or float > 0
         Bandwidth of the Gaussian kernels of "hsic", in standard deviations of each variable. "half
         median": half the median distance.
@@ -121,7 +127,8 @@ class AdditiveNoiseModel(DirectionModel):
         Whether the margin is larger than is likely by chance for pairs without a direction:
         independent or exchangeable columns with these cells. At most 1 % of them get a direction;
         see `bayescascade.methods.causal.randomization`. With more than 500 rows, 500 of them
-        decide.
+        decide. False if a value is in more than a tenth of a column's rows. If `decide` is
+        "always": whether the scores differ at all.
     posterior_ : DirectionPosterior
         Posterior over both directions, for `explore`.
     n_rows_ : int
@@ -147,6 +154,7 @@ class AdditiveNoiseModel(DirectionModel):
     _not_saved: ClassVar[tuple[str, ...]] = (*NOT_SAVED, "regression")  # may be any object
 
     score: str = AdditiveNoiseParameters.score.default
+    decide: str = AdditiveNoiseParameters.decide.default
     regression: Any = AdditiveNoiseParameters.regression.default
     bandwidth: str | float = AdditiveNoiseParameters.bandwidth.default
     n_folds: int = AdditiveNoiseParameters.n_folds.default
@@ -164,17 +172,18 @@ class AdditiveNoiseModel(DirectionModel):
         ------
         DataError
             If a cell is not a finite number (the message names the row), if the lengths differ, if
-            there are fewer than 20 rows, or if one value occurs in more than a tenth of the rows of
-            a column. For the spreads, also if half of the residuals are equal.
+            there are fewer than 20 rows, or if a column is constant. For the spreads, also if half
+            of the residuals are equal.
         ParameterError
-            If a parameter is out of its range.
+            If a parameter is out of its range, or a regressor is given for "shapes".
         """
         self.declares.check(self)
         check_regression(self.regression)
+        if self.score == "shapes" and not isinstance(self.regression, str):
+            raise ParameterError('score must be of residuals with a regressor, got "shapes"')
         rng = np.random.default_rng(seed_sequence(self.random_state))
         read = Pair.read(x, y)
-        pair = read.standardized()
-        read.check_ties()
+        pair, self.tied_ = read.standardized(), read.tied()
         with single_threaded():  # threads only slow down products of narrow matrices
             scores = self._both_scores(pair.x, pair.y, rng)
             if not np.isfinite(list(scores.values())).all():
@@ -183,10 +192,12 @@ class AdditiveNoiseModel(DirectionModel):
                     "are equal; use another score"
                 )
             observed = scores[DIRECTIONS[0]] - scores[DIRECTIONS[1]]
-            difference = partial(self._difference, rng)
-            is_decided = exceeds_chance(observed, pair.x, pair.y, difference, rng)
+            is_decided = observed != 0.0 and (self.decide == "always" or self.tied_ is None)
+            if is_decided and self.decide == "tested":
+                difference = partial(self._difference, rng)
+                is_decided = exceeds_chance(observed, pair.x, pair.y, difference, rng)
         self._became(scores, is_decided, len(pair.x), read.names)
-        self.regression_ = regression_words(self.regression)
+        self.regression_ = "none" if self.score == "shapes" else regression_words(self.regression)
         return self
 
     @property
@@ -210,23 +221,27 @@ class AdditiveNoiseModel(DirectionModel):
         """Return the direction, the scores, and their uncertainty."""
         posterior, scored = self.posterior_, SCORES[self.score]
         shown = [arrow(direction, self.names_) for direction in DIRECTIONS]
-        told = f"leave-one-out {self.regression_}"
-        if self.regression_ != regression_words(KERNEL_RIDGE):
-            told = f"{self.regression_}, {self.n_folds} folds"
-        lower = "cause and residuals vary less together"
+        heading = [self.title, count_of(self.n_rows_, "row"), scored.told]
+        if self.score != "shapes":
+            is_own = self.regression_ == regression_words(KERNEL_RIDGE)
+            folds = f"{self.regression_}, {self.n_folds} folds"
+            heading.append(f"leave-one-out {self.regression_}" if is_own else folds)
+        lower, notes = scored.lower, []
         if np.isfinite(scored.largest):
             usual = scored.independent(self.n_rows_)
-            lower = (
-                f"residuals depend less on the cause; independent columns score about {usual:.2g}"
-            )
-        found = [
-            "undecided",
-            f"scores differ by {self.margin_:.4f}, which pairs without a direction may do",
-        ]
+            lower += f"; independent columns score about {usual:.2g}"
+        found = ["undecided", f"scores differ by {self.margin_:.4f}"]
         if self.is_decided_:
             found = [arrow(posterior.direction, self.names_), f"score lower by {self.margin_:.4f}"]
+            if self.decide == "always":
+                notes.append("not tested: pairs without a direction have a lower score, too")
+        elif self.tied_ is None:
+            found[1] += ", which pairs without a direction may do"
+        if self.tied_ is not None:
+            column = f'a value is in more than a tenth of the rows of "{self.names_[self.tied_]}"'
+            notes.append(f"{column}: such effects often look like causes")
         return (
-            Heading([self.title, count_of(self.n_rows_, "row"), scored.told, told]),
+            Heading(heading),
             Pieces(found),
             BLANK,
             PrintedTable(
@@ -235,8 +250,10 @@ class AdditiveNoiseModel(DirectionModel):
             Pieces(
                 [
                     f"a lower score: {lower}",
-                    f"this score is right in {scored.n_right} of {N_MEASURED} measured pairs with "
-                    "known causes, and not more often where scores differ widely",
+                    *notes,
+                    f"this score is right in {scored.right}% of {N_MEASURED} measured pairs "
+                    "with known causes (each source counts once), on which the default was chosen, "
+                    "and not more often where scores differ widely",
                     "this is not a probability",
                     "assumption: nothing causes both columns",
                 ],
@@ -260,6 +277,9 @@ class AdditiveNoiseModel(DirectionModel):
 
     def _both_scores(self, x: Floats, y: Floats, rng: np.random.Generator) -> dict[str, float]:
         """Return the score of each direction between standardized columns."""
+        if self.score == "shapes":
+            both = (spread_of_shapes(x, y), spread_of_shapes(y, x))
+            return dict(zip(DIRECTIONS, both, strict=True))
         part_of = None  # leave out each row alone
         if not isinstance(self.regression, str):
             part_of = split_rows(len(x), min(self.n_folds, len(x) // 2), rng)
@@ -289,7 +309,7 @@ class AdditiveNoiseModel(DirectionModel):
 
     def _fields(self) -> dict[str, Any]:
         found = {"direction": self.direction_, "decided": self.is_decided_, "scores": self.scores_}
-        return {**super()._fields(), **found, "regression": self.regression_}
+        return {**super()._fields(), **found, "regression": self.regression_, "tied": self.tied_}
 
     def _restore(self, record: Mapping[str, Any]) -> None:
         super()._restore(record)
@@ -301,6 +321,9 @@ class AdditiveNoiseModel(DirectionModel):
             raise ModelFileError("a saved model's regression must be a text")
         # files from before the tests of `randomization` have no rows to test
         is_decided = check_flag("decided", record.get("decided", False))
+        self.tied_ = record.get("tied")
+        if self.tied_ is not None:
+            check_choice("tied", self.tied_, ("x", "y"))
         self._became(scores, is_decided, self.n_rows_, self.names_)
         if record.get("direction") != self.direction_:
             raise ModelFileError(

@@ -12,8 +12,8 @@ from bayescascade.base.parameters import (
     Real,
 )
 
-SCORE_NAMES = ("hsic", "spearman", "kendall", "iqr", "variance")
-PRIVATE_SCORES = SCORE_NAMES[:-1]
+PRIVATE_SCORES = ("hsic", "spearman", "kendall", "iqr")
+SCORE_NAMES = ("shapes", *PRIVATE_SCORES, "variance")
 
 PROTECTED = ("both", "test", "train")
 """The protected rows: all, the test rows, or the training rows of regressions."""
@@ -22,7 +22,7 @@ PROTECTED = ("both", "test", "train")
 class DirectionParameters(Parameters):
     """Parameters of both models."""
 
-    score = Choice("hsic", "Score for the dependence of residuals on the cause", words=SCORE_NAMES)
+    score = Choice("shapes", "How dependence on the cause is measured", words=SCORE_NAMES)
     random_state = LooseInteger(
         None,
         "Seed for splitting the rows; the noise has no seed",
@@ -35,6 +35,11 @@ class DirectionParameters(Parameters):
 class AdditiveNoiseParameters(DirectionParameters):
     """Parameters of `AdditiveNoiseModel`."""
 
+    decide = Choice(
+        "tested",
+        "Name a direction if pairs without one rarely have such scores (tested), or always",
+        words=("tested", "always"),
+    )
     regression = Other("kernel_ridge", "Regression of the effect on the cause")
     bandwidth = Real(
         "half median", "Bandwidth of the kernels of hsic", words=("half median",), minimum=0.01

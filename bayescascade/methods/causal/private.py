@@ -36,7 +36,6 @@ from bayescascade.methods.causal.estimators import DirectionModel
 from bayescascade.methods.causal.pair import LEAST_ROWS, Pair, declared_bounds, split_rows
 from bayescascade.methods.causal.parameters import (
     PRIVATE_SCORES,
-    SCORE_NAMES,
     PrivateNoiseParameters,
 )
 from bayescascade.methods.causal.posterior import DIRECTIONS
@@ -255,7 +254,7 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         with 5,000 rows, scores that differ by 0.01, epsilon 1
           score spearman, all rows protected
         """
-        check_choice("score", self.score, SCORE_NAMES)
+        check_choice("score", self.score, (*PRIVATE_SCORES, "variance"))
         if n_rows is not None:
             check_integer("n_rows", n_rows, LEAST_ROWS)
         if margin is not None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
+from bayescascade import AdditiveNoiseModel
 from bayescascade.methods.causal import regression
 from bayescascade.methods.causal.regression import (
     GaussianFeatures,
@@ -24,6 +25,7 @@ from bayescascade.methods.causal.scores import (
     score_of,
     spearman,
 )
+from bayescascade.methods.causal.shapes import spread_of_shapes
 from tests.methods.causal.problems import (
     decayed,
     slow_hsic_root,
@@ -59,6 +61,33 @@ def test_ranks_agree_with_counting(seed, n_values):
     assert spearman(a, b) == pytest.approx(slow_spearman(a, b), abs=1e-12)
     if n_values is None:
         assert spearman(a, b) == pytest.approx(abs(spearmanr(a, b).statistic), abs=1e-12)
+
+
+def test_shapes_by_hand():
+    """At every width two bins, with means 1 and 4 and standard deviation 2.
+
+    Effects become -1/2 (four times) and 2, and the reverse. Half of the difference of both
+    distribution functions is .1 where |z| < 2, .3 where |z| < 1/2, and .05 where |z| = 2.
+    """
+    cause, effect = np.repeat([-1.0, 1.0], 5), np.array([0.0] * 4 + [5.0] + [0.0] + [5.0] * 4)
+    expected = (2 * (14 * 0.1 + 0.1 + 0.05) + 9 * 0.3) / 61
+    assert spread_of_shapes(cause, effect) == pytest.approx(expected)
+    assert spread_of_shapes(-cause, 3 - 2 * effect) == pytest.approx(expected)
+    assert spread_of_shapes(cause, np.tile(effect[:5], 2)) == 0.0
+
+
+def test_noise_may_grow_with_the_cause_for_shapes_only():
+    """Residuals then depend on the cause in both directions, here more in the right one."""
+    right = dict.fromkeys(["shapes", "hsic"], 0)
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        x = rng.uniform(0, 3, 400)
+        y = x**2 + (0.5 + x) * rng.uniform(-1, 1, 400)
+        for score in right:
+            model = AdditiveNoiseModel(score=score, decide="always", random_state=0).fit(x, y)
+            right[score] += model.direction_ == "x->y"
+    assert right["shapes"] >= 4
+    assert right["hsic"] <= 1
 
 
 def test_quartiles_by_hand():
