@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 MODELS: Models = {"": CompressionParameters}
 _GIVEN = (
-    "compression", "n_prototypes", "metric", "prior_scale", "unknown", "missing", "n_jobs",
-    "time_limit",
+    "compression", "n_prototypes", "metric", "prior_scale", "rule", "unknown", "missing",
+    "n_jobs", "time_limit",
 )  # fmt: skip
 
 
@@ -43,7 +43,7 @@ def compress(data: str, **options: Any) -> tuple[Task, Lesson]:
     """Learn a few prototypes that classify by nearest neighbors, in place of all rows.
 
     DATA has the labels in the column --target. Its rows are split at random into training rows and
-    test rows. The test errors of the nearest prototype and of the nearest training row are printed.
+    test rows. The test errors of the prototypes and of the nearest training row are printed.
     Text becomes columns of 0 and 1, and prototypes may have values between 0 and 1. Ctrl-C or
     --time-limit ends the search early; the best prototypes so far are printed and saved.
     """
@@ -74,7 +74,7 @@ _MANY_PAIRS = 50_000_000  # of a training and a test row: a second or so
 
 
 class _Compressed:
-    """A compression with the test errors of the nearest rows and of the nearest prototypes.
+    """A compression with the test errors of the nearest rows and of the prototypes.
 
     The former is the work of all pairs of rows, so a time limit leaves it out where they are many.
     """
@@ -116,11 +116,11 @@ class _Compressed:
         n_tested = parts.n_rows[1]
         texts = [share_with_error(error, share_error(error, n_tested)) for _, error in errors]
         table = PrintedTable(
-            [{"before": "all rows", "after": "prototypes"}[name] for name in self._errors],
+            [{"before": "nearest row", "after": "prototypes"}[name] for name in self._errors],
             [Numbers("kept", [f"{n:,}" for n, _ in errors]), Numbers("error", texts)],
-            "nearest among",
+            "classified by",
         )
         told = ["error: of the test rows; ±: standard error"]
         if "before" not in self._errors:
-            told.append("all rows: not measured, because there is a --time-limit")
+            told.append("nearest row: not measured, because there is a --time-limit")
         return (*self._model.page(), BLANK, Pieces([split]), table, Pieces(told, "dim"))

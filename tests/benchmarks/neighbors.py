@@ -9,8 +9,8 @@ components of the training rows, isolet to 100. Columns of letter, covertype and
 differ, are divided by their standard deviations, those of other sets by one number;
 `NeighborCompressionClassifier` gets them as they are, and decides by itself.
 
-"SNC, 2" has that prior scale, which held-out rows choose by default. "condensed" are rows
-by Hart's rule (1968): each is one that those kept before it take wrong, until there are enough.
+"SNC, nearest" has that rule; by default all prototypes vote. "condensed" are rows by Hart's rule
+(1968): each is one that those kept before it take wrong, until there are enough.
 "NCA, clusters" are cluster centers in the space that scikit-learn's neighborhood components
 analysis learns from at most 3,000 rows; its time is counted for every number of prototypes.
 Seconds are of the processor. ``--most-rows 4000`` draws that many rows of larger sets,
@@ -215,7 +215,7 @@ def contenders(name, split, seed):
 
     found = {
         "SNC": learned(),
-        "SNC, 2": learned(prior_scale=2.0),
+        "SNC, nearest": learned(rule="nearest"),
         "SNC, linear": learned(metric="linear"),
         "drawn rows": kept(_drawn, lambda: (even, 0.0)),
         "clusters": kept(_centers, lambda: (even, 0.0)),

@@ -53,7 +53,7 @@ def test_a_time_limit_leaves_out_the_work_of_all_pairs_of_rows(data, monkeypatch
     """It took longer than the limit itself at 60,000 rows."""
     monkeypatch.setattr(compress, "_MANY_PAIRS", 100)
     found = run("compress", data, *QUICK, "--time-limit", 60).stdout
-    assert "all rows: not measured, because there is a --time-limit" in found
+    assert "nearest row: not measured, because there is a --time-limit" in found
 
 
 @pytest.mark.parametrize(

@@ -80,10 +80,11 @@ class NeighborCompressionClassifier(
         prior, as in the paper. "auto": 2, or 16 if this is better on held-out rows, by more than a
         standard error of the error rate, or by the log probability for equal error rates. With many
         prototypes, 2 may pull them too far towards the mean of their class.
-    rule : {"nearest", "neighbors", "stochastic"}
-        "nearest": predict the class of the nearest prototype, as in the paper, with probability 1.
-        "neighbors": a vote of the `n_neighbors` nearest. "stochastic": the most probable class if
+    rule : {"stochastic", "nearest", "neighbors"}
+        "stochastic": all prototypes vote, nearer ones with more weight: the most probable class if
         the neighbor is drawn as in the likelihood, which gives probabilities between 0 and 1.
+        "nearest": predict the class of the nearest prototype, as in the paper, with probability 1.
+        "neighbors": a vote of the `n_neighbors` nearest.
     optimizer : {"lbfgs", "cg", "minibatch"}
         Optimizer. "lbfgs" and "cg" use all rows in each step, "minibatch" uses `batch_size` rows.
     max_iter : int >= 1
@@ -353,12 +354,14 @@ class NeighborCompressionClassifier(
         """
         return self._best.applied(self._matrix(X))
 
-    def to_sklearn(self, n_neighbors: int = 1, **options: Any) -> KNeighborsClassifier:
+    def to_sklearn(self, n_neighbors: int | None = None, **options: Any) -> KNeighborsClassifier:
         """Return a fitted `KNeighborsClassifier` over the prototypes, for rows of numbers.
 
         Parameters
         ----------
-        n_neighbors : int >= 1
+        n_neighbors : int >= 1, optional
+            Number of prototypes that vote, with equal weights. By default, the votes and their
+            weights are those of `rule`.
         options : keywords
             Options of `KNeighborsClassifier`, such as ``algorithm="ball_tree"``. "kd_tree" does not
             support a scale per column. "brute" loses precision in columns with large values and
@@ -371,8 +374,10 @@ class NeighborCompressionClassifier(
             metric.
         """
         check_is_fitted(self, "_best")
-        check_integer("n_neighbors", n_neighbors, 1, self.n_kept_)
-        return self._best.to_sklearn(self.classes_, n_neighbors, **options)
+        voters = self._rule.voters(self._best)
+        if n_neighbors is not None:
+            voters = {"n_neighbors": check_integer("n_neighbors", n_neighbors, 1, self.n_kept_)}
+        return self._best.to_sklearn(self.classes_, **{**voters, **options})
 
     # -- what was learned --------------------------------------------------------------------------
 
@@ -390,7 +395,7 @@ class NeighborCompressionClassifier(
     def scale_(self) -> Floats | float:
         """The metric; one number if the scale is the same for all columns."""
         factor = self._best.factor
-        return float(factor[0]) if factor.ndim == 1 and np.ptp(factor) == 0.0 else factor
+        return float(factor[0]) if self._best.has_one_scale else factor
 
     @property
     def n_kept_(self) -> int:

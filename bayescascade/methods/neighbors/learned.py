@@ -9,6 +9,7 @@ positive, and the entries of a matrix.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -131,6 +132,11 @@ class Compressed:
         is_matrix = self.factor.ndim == 2
         return np.asarray(centered @ self.factor.T if is_matrix else centered * self.factor)
 
+    @property
+    def has_one_scale(self) -> bool:
+        """Whether the scale is the same for all columns."""
+        return self.factor.ndim == 1 and float(np.ptp(self.factor)) == 0.0
+
     def nearest(self, rows: NDArray[Any]) -> Integers:
         """Return the position of the prototype that is nearest to each row, (n_rows,)."""
         return nearest_prototypes(self.applied(rows), _weights(self.applied(self.points)))
@@ -184,7 +190,7 @@ class Compressed:
                     f"{name} must not be given, as the metric has been learned, "
                     f"got {options[name]!r}"
                 )
-        if self.factor.ndim == 1 and np.ptp(self.factor) == 0.0:
+        if self.has_one_scale:
             metric: dict[str, Any] = {}  # plain distances are in the same order
         elif self.factor.ndim == 1:
             metric = {"metric": "seuclidean", "metric_params": {"V": self.factor**-2.0}}
@@ -240,6 +246,13 @@ class Rule(NamedTuple):
         starts = np.searchsorted(model.labels, np.arange(n_classes + 1))
         return class_probabilities(near, _weights(points), starts)
 
+    def voters(self, model: Compressed) -> dict[str, Any]:
+        """Return options of `Compressed.to_sklearn` for a classifier by this rule."""
+        if self.name != "stochastic":
+            return {"n_neighbors": 1 if self.name == "nearest" else self.n_neighbors}
+        scale = float(model.factor[0]) if model.has_one_scale else 1.0
+        return {"n_neighbors": len(model.labels), "weights": partial(_votes, scale)}
+
     def classified(self, model: Compressed, rows: NDArray[Any]) -> Integers:
         """Return the positions of the predicted classes, (n_rows,)."""
         return np.asarray(self.probabilities(model, rows).argmax(axis=1))
@@ -258,6 +271,12 @@ class Rule(NamedTuple):
         """Raise ParameterError if there are fewer prototypes than voters."""
         if self.name == "neighbors":
             check_integer("n_neighbors", self.n_neighbors, 1, n_prototypes)
+
+
+def _votes(scale: float, distances: Floats) -> Floats:
+    """Return weights of neighbors by their ascending distances, (n_rows, n_neighbors)."""
+    squared = (scale * distances) ** 2
+    return np.asarray(np.exp(squared[:, :1] - squared))
 
 
 def _weights(points: Floats) -> Floats:

@@ -38,9 +38,9 @@ class CompressionParameters(ChainParameters):
         above=0.0,
     )
     rule = Choice(
-        "nearest",
-        "Predict by the nearest prototype, by a vote of the nearest ones, or by a random one, "
-        "nearer ones being more probable",
+        "stochastic",
+        "Predict by the nearest prototype, by a vote of the nearest ones, or by a vote of all, in "
+        "which nearer ones count more (stochastic)",
         words=("nearest", "neighbors", "stochastic"),
     )
     n_neighbors = Integer(3, "Prototypes that vote", minimum=1)

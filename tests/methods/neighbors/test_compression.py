@@ -67,6 +67,23 @@ def test_more_prototypes_err_no_more_than_fewer():
     assert lost(2.0) > 4.0
 
 
+def test_votes_err_less_than_the_nearest_where_classes_overlap():
+    """The likelihood is of votes; with many prototypes the nearest one is of either class."""
+
+    def rows(n_rows, seed):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(n_rows, 8))
+        return X, rng.random(n_rows) < 1 / (1 + np.exp(-2 * X[:, 0]))
+
+    new_X, new_y = rows(5_000, 1)
+    options = {"compression": 0.16, "standardize": "no", "random_state": 0}
+    models = [NeighborCompressionClassifier(**options), NeighborCompressionClassifier(**options)]
+    models[1].set_params(rule="nearest")
+    votes, nearest = (model.fit(*rows(300, 0)).predict(new_X) != new_y for model in models)
+    paired = nearest * 1.0 - votes
+    assert paired.mean() > 4.0 * paired.std() / np.sqrt(len(paired))
+
+
 def test_what_chose_the_prior_is_printed_and_saved(tmp_path):
     """In files of before nothing did: a number was given."""
     X, y = blobs(200)
@@ -110,7 +127,7 @@ def test_scikit_learn_takes_the_prototypes(metric, algorithm):
     plain = model.to_sklearn(algorithm=algorithm)
     np.testing.assert_array_equal(plain.predict(X), model.predict(X))
     near = model.transform(X)
-    distances, _ = plain.kneighbors(X[:5])
+    distances, _ = plain.kneighbors(X[:5], 1)
     nearest = model.transform(model.prototypes_)
     expected = np.sqrt(((near[:5, None] - nearest) ** 2).sum(axis=2)).min(axis=1)
     ratio = distances.ravel() / expected
