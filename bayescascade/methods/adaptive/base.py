@@ -20,6 +20,7 @@ from bayescascade.base.watch import Watch
 from bayescascade.costs.acquisition import Walk
 from bayescascade.costs.choice import Choice
 from bayescascade.costs.classifier import BudgetedClassifier
+from bayescascade.costs.limits import is_within
 from bayescascade.costs.pages import CANNOT_TELL
 from bayescascade.costs.tried import WithinBudgets
 from bayescascade.data.cell_policy import CellPolicy, Matrix
@@ -125,19 +126,22 @@ class GatedClassifier(WithinBudgets, BudgetedClassifier):
         model.budget = budget
         price = 0.0 if self.tradeoff is None else self.tradeoff
         best = model._fit = best_within(trial.fits, budget, price)
-        if best is None:
-            model._model = trial.nothing.nothing()
-        else:
+        model._model = judged = trial.nothing.nothing()
+        if best is not None:
+            model._model = judged = replace(trial.gated(best.fit), cut=best.cut)
             if not trial.judges.learns.all():
-                best = model._fit = replace(best, fit=trial.learner.refitted(best.fit))
-            model._model = replace(trial.gated(best.fit), cut=best.cut)
+                whole = replace(best, fit=trial.learner.refitted(best.fit))
+                of_all = replace(trial.gated(whole.fit), cut=best.cut)
+                paid = self.items_.paid(of_all.used(trial.judges.rows))
+                if budget is None or is_within(float(self.items_.total(paid).mean()), budget):
+                    model._fit, model._model = whole, of_all
         rows = trial.training.validation_rows
         model._measure(rows, trial.watch)
         model.sent_share_ = float(model._model.sent(rows).mean())
         if best is not None and budget is not None and not model._reads_nothing:
-            judges, at = trial.judges, model._model
-            said = at.local_chances(judges.rows).argmax(axis=1) != judges.labels
-            wrong = np.where(at.sent(judges.rows), judges.full_wrong, said)
+            judges = trial.judges
+            said = judged.local_chances(judges.rows).argmax(axis=1) != judges.labels
+            wrong = np.where(judged.sent(judges.rows), judges.full_wrong, said)
             nothing = judges.labels != trial.training.commonest
             model._settle(Choice.of(judges.words, wrong, nothing, trial.training))
         return model

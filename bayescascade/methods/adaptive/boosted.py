@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from bayescascade.base.arrays import Flags, Floats
+from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.notices import noticed
 from bayescascade.base.watch import check_time
 from bayescascade.costs.items import CostItems
@@ -113,6 +113,8 @@ SHARES = (0.1, 0.3, 0.6)
 _LEAST_TRADEOFFS = {"once": 1e-4, "per_row": 1e-3}  # at costs of 1
 _N_TRADEOFFS = 12
 _N_HALVED = 6  # halvings of the step to the largest, to 1 %
+_SET_RATE, _KEPT = 0.1, 0.8  # largest learning rate, and share of columns kept, for sets
+_N_RANKING, _LEAST_COST = 30, 1e-6  # trees whose gains count; least cost, relative to the dearest
 _PARTS = (1 / 30, 1 / 15, 0.15, 0.3, 0.6, 1.0)  # shares of the trees
 LEAST = 1.0  # minimum curvature of a side of a cut
 
@@ -123,7 +125,7 @@ class BoostedFit:
 
     gate: BoostedScores
     local: BoostedScores
-    penalty: str  # "once" or "per_row": who pays for a feature, the model or each row
+    penalty: str  # "once", "per_row" or "set": who pays for a feature
     tradeoff: float  # nats per row that a unit of cost is worth
     full_share: float  # maximum mean share of rows for the full model; 0 without a gate
     n_trees: int  # number for the gate, and for each output of the local model
@@ -149,6 +151,11 @@ class BoostedLearner:
     def tried(self, learns: Flags) -> Iterator[BoostedFit]:
         """Yield fits to some of the rows, (n,) bool."""
         problem = self.problem.part(learns)
+        is_free = self.full_share == 0.0 and self.penalty is None and self.tradeoff is None
+        if is_free or self.penalty == "set":
+            yield from self._of_sets(problem)
+        if self.penalty == "set":
+            return
         penalties = ("once", "per_row") if self.penalty is None else (self.penalty,)
         growers = {
             each: Grower.of(problem.rows, problem.weights, self.items, self.growth, each)
@@ -176,16 +183,47 @@ class BoostedLearner:
         return sorted(fits, key=lambda fit: (fit.penalty, -fit.tradeoff))
 
     def refitted(self, fit: BoostedFit) -> BoostedFit:
-        """Return the fit as it is.
+        """Return trees of all rows on the columns of a set; other fits as they are.
 
-        New trees for all rows would read other columns at other costs. Their gate would have other
-        scores, and no judging row would be left to choose its cut.
+        At prices, new trees for all rows would read other columns at other costs. Their gate would
+        have other scores, and no judging row would be left to choose its cut.
         """
-        return fit
+        if fit.penalty != "set" or fit.local.is_constant:
+            return fit
+        grown = self._on(self.problem, fit.local.columns, fit.n_trees)
+        *_, whole = self._first(self.problem, *grown, "set", 0.0, 0.0)
+        return whole
 
     def scores(self, fit: BoostedFit) -> tuple[BoostedScores, BoostedScores]:
         """Return gate and local model of a fit."""
         return fit.gate, fit.local
+
+    def _of_sets(self, problem: Problem) -> Iterator[BoostedFit]:
+        """Yield fits to ever fewer columns: those of the largest gain, and of gain per cost."""
+        items = self.items
+        costs = np.array([items.costs[items.of_column(j)].sum() for j in range(items.n_columns)])
+        costs = np.maximum(costs, _LEAST_COST * costs.max())
+        found: dict[bytes, tuple[Grower, Sums]] = {}
+        for exponent in (0.0, 1.0) if costs.min() < costs.max() else (0.0,):
+            columns = np.arange(len(costs))
+            while columns.size:
+                key = columns.tobytes()
+                if key not in found:
+                    found[key] = self._on(problem, columns, self.boosting.n_greedy // 2)
+                    yield from self._first(problem, *found[key], "set", 0.0, 0.0)
+                gains = np.zeros(len(costs))
+                for tree in found[key][1].local[: _N_RANKING * problem.n_outputs]:
+                    splits = tree.column != LEAF
+                    np.add.at(gains, columns[tree.column[splits]], tree.gain[splits])
+                order = np.argsort(-(gains / costs**exponent)[columns], kind="stable")
+                n_kept = min(columns.size - 1, int(_KEPT * columns.size))
+                columns = np.sort(columns[order[:n_kept]])
+
+    def _on(self, problem: Problem, columns: Integers, n_trees: int) -> tuple[Grower, Sums]:
+        """Return trees on some columns, all of which are free."""
+        growth = self.growth._replace(rate=min(self.growth.rate, _SET_RATE))
+        grower = Grower.of(problem.rows, problem.weights, self.items, growth, "none", columns)
+        return grower, replace(self.boosting, n_greedy=n_trees).greedy(problem, grower, 0.0)
 
     def _tradeoffs(self, problem: Problem, grower: Grower, penalty: str) -> list[float]:
         """Return the tradeoffs to try; with the largest, the first trees buy the least."""

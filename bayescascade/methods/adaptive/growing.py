@@ -130,20 +130,30 @@ class BoostedWalk(TreesWalk):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grower:
-    """Grows trees on the same binned rows; penalty: "once", "per_row" or "none"."""
+    """Grows trees on the same binned rows; penalty: "once", "per_row" or "none".
+
+    columns (p,): the columns of the matrix that trees may read, of n_columns.
+    """
 
     data: Binned
     cuts: tuple[Floats, ...]
+    columns: Integers
+    n_columns: int
     growth: Growth
     penalty: str
     space: Space
 
     @classmethod
     def of(
-        cls, rows: Matrix, weights: Floats, items: CostItems, growth: Growth, penalty: str
-    ) -> Self:
-        """Return the grower for rows (n, p), with the costs of their columns."""
-        cells = rows.astype(np.float32).astype(np.float64)
+        cls, rows: Matrix, weights: Floats, items: CostItems, growth: Growth, penalty: str,
+        columns: Integers | None = None,
+    ) -> Self:  # fmt: skip
+        """Return the grower for rows (n, n_columns) and some columns, by default all."""
+        n_columns = rows.shape[1]
+        if columns is None:
+            columns = np.arange(n_columns)
+        items = items.of_features(columns)
+        cells = rows[:, columns].astype(np.float32).astype(np.float64)
         cuts = tuple(_cuts(column, weights) for column in cells.T)
         n, p = cells.shape
         codes = np.empty((n, p), np.uint8)
@@ -158,7 +168,7 @@ class Grower:
             np.empty((n_slots, p, int(n_bins.max()) + 1, 2)), np.empty((n_slots, items.n_items)),
             *(np.empty(n_nodes, np.int64) for _ in range(3)),
         )  # fmt: skip
-        return cls(data, cuts, growth, penalty, space)
+        return cls(data, cuts, columns, n_columns, growth, penalty, space)
 
     def buying(self, price: float, sizes: Floats) -> Prices:
         """Return prices with nothing paid yet, at a price in nats per unit of cost.
@@ -175,14 +185,16 @@ class Grower:
         """Return a tree, add its values to scores (n,), and mark its items as paid."""
         n = 2 ** (self.growth.depth + 1) - 1
         tree = Tree(
-            np.empty(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.bool_), np.zeros(n)
-        )
+            np.empty(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.bool_),
+            np.zeros(n), np.zeros(n),
+        )  # fmt: skip
         grow_tree(self.data, prices, self.growth, self.space, gradients, curvatures, tree, scores)
         return tree
 
     def scores(self, grown: Sequence[Tree], starts: Floats) -> BoostedScores:
         """Return the sums of trees and of initial values (c,), as scores of rows of the matrix."""
-        nothing = Tree(np.full(1, LEAF), np.zeros(1, np.int64), np.zeros(1, np.bool_), np.zeros(1))
+        zero = np.zeros(1)
+        nothing = Tree(np.full(1, LEAF), np.zeros(1, np.int64), np.zeros(1, np.bool_), zero, zero)
         made = list(grown) or [nothing] * len(starts)
         column, cut, missing_left, value = (
             np.concatenate([each[k][_in_preorder(each)] for each in made]) for k in range(4)
@@ -191,8 +203,9 @@ class Grower:
         for place in np.flatnonzero(column != LEAF).tolist():
             cuts, last = self.cuts[column[place]], cut[place]
             threshold[place] = cuts[last] if last < len(cuts) else _LARGEST
-        trees = Trees(**linked(column.astype(np.int32), threshold, missing_left))
-        return BoostedScores(trees, value, starts, len(self.cuts))
+        column = np.where(column == LEAF, LEAF, self.columns[column]).astype(np.int32)
+        trees = Trees(**linked(column, threshold, missing_left))
+        return BoostedScores(trees, value, starts, self.n_columns)
 
 
 def _in_preorder(tree: Tree) -> list[int]:

@@ -89,7 +89,14 @@ class AdaptiveParameters(BoostedParameters):
 class GreedyMiserParameters(BoostedParameters):
     """Parameters of `GreedyMiserClassifier`."""
 
-    n_boosted = Integer(300, "Number of boosted trees per output", minimum=1)
+    penalty: Choice[Any] = Choice(
+        None,
+        "Who pays for a feature that trees read: the model (once), each row that has not paid for "
+        "it yet, or nobody: features are chosen first (set)",
+        words=("once", "per_row", "set"),
+        none="all are tried",
+    )
+    n_boosted = Integer(300, "Number of boosted trees per output; half as many for sets", minimum=1)
 
 
 _LINEAR = {"learner": "linear"}

@@ -72,7 +72,7 @@ def test_without_a_full_share_it_is_greedy_miser(penalty):
         assert (found == grown) == (share == 0.0)
 
 
-@pytest.mark.parametrize("penalty", ["once", None])
+@pytest.mark.parametrize("penalty", ["once", "set", None])
 @pytest.mark.parametrize("scale", [0.01, 100.0])
 def test_a_budget_of_one_feature_buys_one(penalty, scale):
     """Trees whose largest price lets them buy three at once would buy nothing; in any currency."""
@@ -82,6 +82,25 @@ def test_a_budget_of_one_feature_buys_one(penalty, scale):
     model = model.set_params(random_state=0).fit(X[:600], (X[:600, :3].sum(axis=1) > 0))
     assert np.count_nonzero(model.feature_shares_) == 1
     assert model.score(X[600:], X[600:, :3].sum(axis=1) > 0) > 0.6
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_set_has_the_features_that_matter_and_its_trees_see_all_rows(n_classes):
+    """Else a quarter of the rows would be wasted on the choice, or the budget on noise."""
+    X = np.random.default_rng(0).normal(size=(400, 6))
+    y = np.digitize(X[:, 1] + X[:, 4], [0.0, 1.0][: n_classes - 1])
+    costs = FeatureCosts({1: 3.0, 4: 2.0})
+    model = GreedyMiserClassifier(penalty="set", costs=costs, budget=5.0, n_boosted=60)
+    model = model.set_params(random_state=0).fit(X, y)
+    assert np.flatnonzero(model.feature_shares_).tolist() == [1, 4]
+    assert model.acquisition_cost(X).max() <= 5.0
+    assert all(one.fit.penalty == "set" for one in model.path_)
+    chosen = min(model.path_, key=lambda one: (one.cost > 5.0, one.error, one.cost))
+    (part,), (whole,) = (
+        {int(one.trees.n_trees) // one.intercept_.size} for one in (chosen.fit.local, model.local_)
+    )
+    assert part == whole
+    assert chosen.fit.local.to_record() != model.local_.to_record()
 
 
 def test_what_time_ends_has_tried_a_bit_of_everything():

@@ -74,6 +74,7 @@ class Tree(NamedTuple):
     cut: Array  # int64, the last bin on the left
     missing_left: Array  # bool
     value: Array  # float64, values of leaves
+    gain: Array  # float64, gains of splits
 
 
 @kernel
@@ -107,6 +108,7 @@ def grow_tree(
                 continue
             n_splits += 1
             tree.column[node], tree.cut[node], tree.missing_left[node] = found[1:]
+            tree.gain[node] = found[0]
             _pay(data, prices, space, node, found[1])
             _part(data, space, node, found[1], found[2], found[3])
             if depth + 1 < growth.depth:
