@@ -75,7 +75,6 @@ from .methods.effects.rules import EffectRules as EffectRules
 from .methods.forests.budgeted_forest import BudgetedForestClassifier as BudgetedForestClassifier
 from .methods.forests.forest import Forest as Forest
 from .methods.forests.impurities import PolynomialImpurity as PolynomialImpurity
-from .methods.forests.selected_forest import SelectedForestClassifier as SelectedForestClassifier
 from .methods.histogram.estimators import SmoothedHistogram as SmoothedHistogram
 from .methods.margin_neighbors.estimators import (
     MarginNeighborsClassifier as MarginNeighborsClassifier,

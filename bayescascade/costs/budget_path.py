@@ -40,9 +40,9 @@ class BudgetPath(Readable):
     Examples
     --------
     >>> import numpy as np
-    >>> from bayescascade import BudgetPath, SelectedForestClassifier
+    >>> from bayescascade import BudgetedForestClassifier, BudgetPath
     >>> X = np.random.default_rng(0).normal(size=(200, 3))
-    >>> model = SelectedForestClassifier(n_trees=5, random_state=0)
+    >>> model = BudgetedForestClassifier(max_trees=5, random_state=0)
     >>> path = BudgetPath(one for _, one in model.fit_budgets([1, 2], X, X[:, 0] > X[:, 1]))
     >>> path.budgets, path.within(1.5).budget
     ([1, 2], 1)

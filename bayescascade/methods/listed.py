@@ -6,7 +6,7 @@ from bayescascade.methods.cascade_mixtures.parameters import MIXTURE
 from bayescascade.methods.cascades.parameters import AUTO, BRANCH, DET, LEAF
 from bayescascade.methods.classifier_trees.parameters import ASTC, CSTC, L1
 from bayescascade.methods.cost_trees.parameters import SINGLE
-from bayescascade.methods.forests.parameters import GROWN, SELECTED
+from bayescascade.methods.forests.parameters import GROWN
 from bayescascade.methods.histogram.parameters import HISTOGRAM
 from bayescascade.methods.margin_neighbors.parameters import FMCC
 from bayescascade.methods.prunings.parameters import PRUNED
@@ -15,13 +15,13 @@ from bayescascade.methods.rules.parameters import RULES
 DENSITIES = {each.name: each for each in (AUTO, LEAF, BRANCH, RULES, MIXTURE, HISTOGRAM, DET)}
 """The densities of the commands `fit` and `compare`."""
 
-_TREES = (GROWN, PRUNED, SELECTED, SINGLE, MISER)
+_TREES = (GROWN, PRUNED, SINGLE, MISER)
 _LEARNERS = (*_TREES, ASTC, CSTC, L1, FMCC, ADAPT_GBRT, ADAPT_LIN, ADAPT_LSTSQ)
 BUDGET_LEARNERS = {each.name: each for each in _LEARNERS}
 """The classifiers of the command `budget`."""
 
 _QUICK = ("l1", "astc", "miser", "adapt-lin", "fmcc", "prune", "adapt-gbrt", "cstc")
-IN_TURN = (*_QUICK, "forest", "adapt-lstsq", "select", "tree")
+IN_TURN = (*_QUICK, "forest", "adapt-lstsq", "tree")
 """The classifiers that are tried by default, the fast and strong ones first."""
 
 COMMANDS = (BOXES,)

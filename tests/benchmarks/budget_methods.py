@@ -30,7 +30,6 @@ from bayescascade import (
     FeatureCosts,
     GreedyMiserClassifier,
     MarginNeighborsClassifier,
-    SelectedForestClassifier,
     SubmodularTreeClassifier,
 )
 from tests.benchmarks.budget_data import DATA_SETS, Split, costs_of, split
@@ -158,15 +157,6 @@ def _budget_forest(setting):
             yield judge(model, setting)
 
 
-def _selected(setting):
-    for share in SHARES:
-        selected = SelectedForestClassifier(
-            costs=setting.costs, budget=share * setting.total, n_trees=N_TREES, n_jobs=2,
-            random_state=setting.seed,
-        )  # fmt: skip
-        yield judge(_fitted(selected, setting), setting)
-
-
 PRINTED = {"basis": "linear", "selection": "paper", "leaf": "least_squares", "prune": False}
 
 
@@ -242,7 +232,6 @@ def _greedy_gate(setting):
 METHODS = {
     OURS: _prune,
     "BudgetRF": _budget_forest,
-    "selected": _selected,
     "GreedyPrune": partial(_pruner_path, GreedyPrune),
     "CCP": partial(_pruner_path, partial(CostComplexityPrune, level=0.0)),
     "fewer trees": _fewer_trees,
@@ -271,7 +260,7 @@ if find_spec("lightgbm"):
 MAIN = tuple(
     name
     for name in (
-        "l1", "CSTC", "ASTC", "FMCC", "BudgetTree", "selected", "BudgetRF", "BudgetPrune",
+        "l1", "CSTC", "ASTC", "FMCC", "BudgetTree", "BudgetRF", "BudgetPrune",
         "GreedyMiser", "Adapt-LstSq", "Adapt-Lin", "Adapt-GBRT", "LightGBM lazy",
         "LightGBM coupled",
     )

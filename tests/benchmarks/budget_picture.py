@@ -34,7 +34,6 @@ SHOWN = {
     "ASTC": Style("tab:green", "-", "D", 1.2),
     "LightGBM lazy": Style("tab:orange", "-", "v", 1.8),
     "LightGBM coupled": Style("tab:orange", "--", "v", 1.2),
-    "selected": Style("tab:blue", "--", "s", 1.0),
     "BudgetRF": Style("tab:blue", ":", "s", 1.0),
     "BudgetTree": Style("tab:blue", "-.", "x", 1.0),
     "Adapt-Lin": Style("0.55", "-", "P", 1.0),

@@ -24,7 +24,6 @@ TITLES = {
     "ASTC": "`SubmodularTreeClassifier`",
     "FMCC": "`MarginNeighborsClassifier`",
     "BudgetTree": "`BudgetTreeClassifier`",
-    "selected": "`SelectedForestClassifier`",
     "BudgetRF": "`BudgetedForestClassifier`",
     "BudgetPrune": "`BudgetPruneClassifier`",
     "GreedyMiser": "`GreedyMiserClassifier`",

@@ -60,7 +60,7 @@ def test_few_rows_choose_by_cross_validation(method, tmp_path, monkeypatch):
     assert (nothing[0], bought[0]) == ("nothing", "4")
     assert nothing[1:6] == bought[1:6]  # cost and error
     assert "note: " in found.stderr
-    if method not in ("forest", "select"):  # of others nothing may be left anyway
+    if method != "forest":  # of others nothing may be left anyway
         return
     record = json.loads(run("budget", tmp_path / "noise.csv", *asked, "--json").stdout)
     assert (record["n_training_rows"], record["n_validation_rows"]) == (301, 0)
@@ -68,9 +68,6 @@ def test_few_rows_choose_by_cross_validation(method, tmp_path, monkeypatch):
     (point,) = record["points"]
     assert (point["cost"], point["error"]) == (0.0, record["nothing"]["error"])
     told = " ".join(found.stderr.split())
-    if method == "select":  # no feature lowers the loss of its forest on other rows
-        assert told.startswith("note: budget 4 buys nothing, though the cheapest feature, a, costs")
-        return
     words = "note: budget 4 buys nothing: the classifier is not better than the most common "
     assert told.startswith(words)
     assert point["choice"]["rows"] == "rows in 5-fold cross-validation"
@@ -81,17 +78,6 @@ def test_buying_nothing_is_said():
     assert "budget-pruned forest" in found.stdout.splitlines()[0]
     assert found.stderr.startswith("note: budget 0.5 buys nothing, and the cheapest first feature ")
     assert found.stderr.count("note:") == 1
-
-
-@pytest.mark.slow
-def test_features_are_selected_for_each_budget():
-    options = (*PRUNED, "--method", "select", "--budgets", "0.5,3,12", "--json")
-    found = run("budget", CLINIC, *options)
-    points = json.loads(found.stdout)["points"]
-    assert [point["budget"] for point in points] == [0.5, 3, 12]
-    assert all(point["validation_cost"] <= point["budget"] for point in points)
-    assert points[0]["cost"] == 0.0 < points[1]["cost"] < points[2]["cost"]
-    assert "note: budget 0.5 buys nothing, and the cheapest feature, " in found.stderr
 
 
 def test_json_has_every_digit(tmp_path):

@@ -46,7 +46,6 @@ from bayescascade import (
     RadoBoostClassifier,
     RadoPosterior,
     RuleListClassifier,
-    SelectedForestClassifier,
     SmoothedHistogram,
     SubmodularTreeClassifier,
 )
@@ -166,7 +165,6 @@ ESTIMATORS = {
     ),
     "mixture auto": Case(CascadeMixture, {"kind": "cascade", "random_state": 0} | DECLARED),
     "forest": Case(BudgetedForestClassifier, LIMITED | {"max_trees": 4, "n_jobs": 1}, True),
-    "selected": Case(SelectedForestClassifier, LIMITED | {"n_trees": 4, "n_jobs": 1}, True),
     "prune": Case(BudgetPruneClassifier, LIMITED | {"forest": _forest(), "budget": 5.0}, True),
     "tree": Case(BudgetTreeClassifier, {"costs": COSTS, **CHAINS}, True),
     "classifiers": Case(SubmodularTreeClassifier, LIMITED, True),

@@ -62,7 +62,7 @@ def within_budgets(name, prices):
     if name == "sensors":
         return GatedSensorsClassifier(**given, n_steps=40)
     if name == "auto":
-        methods = ["l1", "forest", "select", "tree"]
+        methods = ["l1", "forest", "tree"]
         return AutoBudgetClassifier(**given, methods=methods, n_jobs=1, time_limit=60)
     listed = BUDGET_LEARNERS[name]
     model = listed.made(**{**listed.given, **listed.of_trees(10), **given})

@@ -22,7 +22,6 @@ from bayescascade import (
     NeighborCompressionClassifier,
     RadoBoostClassifier,
     RuleListClassifier,
-    SelectedForestClassifier,
 )
 
 RELEASE = tuple(map(int, version("scikit-learn").split(".")[:2]))
@@ -52,7 +51,6 @@ OTHER_WAYS = [
     AdaptiveClassifier(n_trees=3, learner="linear", full_share=0.3, random_state=0),
     GreedyMiserClassifier(n_boosted=3, tradeoff=0.01, random_state=0),
     NeighborCompressionClassifier(max_iter=2, n_jobs=1),
-    SelectedForestClassifier(n_trees=3, n_jobs=1, random_state=0),
     *(RadoBoostClassifier(learner=one, random_state=0) for one in ("map", "moments")),
     RuleListClassifier(
         n_steps=100, n_chains=1, predictive="average", missing="level", unknown="ignore"

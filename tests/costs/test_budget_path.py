@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from bayescascade import (
+    BudgetedForestClassifier,
     BudgetPath,
     GatedSensorsClassifier,
     ModelFileError,
     ParameterError,
-    SelectedForestClassifier,
     cost_accuracy_curve,
     load,
 )
@@ -25,7 +25,7 @@ def rows():
 def path():
     """Return a path of two families."""
     gated = GatedSensorsClassifier(budget=3.0, n_steps=20, random_state=0).fit(*rows())
-    forest = SelectedForestClassifier(n_trees=5, random_state=0)
+    forest = BudgetedForestClassifier(max_trees=5, random_state=0)
     return BudgetPath([gated, *(one for _, one in forest.fit_budgets([2, 1], *rows()))])
 
 
@@ -50,8 +50,8 @@ def test_what_is_no_path_is_refused(path, tmp_path):
     for models, message in (
         ([], "at least one classifier, got none"),
         ([path[0], path[0]], "different budgets"),
-        ([SelectedForestClassifier(n_trees=2).fit(*rows())], "must be fitted within a budget"),
-        ([SelectedForestClassifier(budget=2)], "must be fitted within a budget"),
+        ([BudgetedForestClassifier(max_trees=2).fit(*rows())], "must be fitted within a budget"),
+        ([BudgetedForestClassifier(budget=2)], "must be fitted within a budget"),
     ):
         with pytest.raises(ParameterError, match=message):
             BudgetPath(models)

@@ -34,13 +34,6 @@ class BudgetedForestParameters(ForestParameters):
     bootstrap = Flag(True, "Trees are grown on rows drawn with replacement")
 
 
-class SelectedForestParameters(ForestParameters):
-    """Parameters of `SelectedForestClassifier`."""
-
-    n_trees = Integer(40, "Number of trees", minimum=1)
-    min_samples_leaf = Integer(3, "Minimum number of rows in a leaf", minimum=1)
-
-
 GROWN = ListedBudgetLearner(
     "forest",
     "BudgetedForestClassifier",
@@ -49,11 +42,4 @@ GROWN = ListedBudgetLearner(
     of_trees=lambda n: {"max_trees": n},
     given={"alpha": (0.0, 4.0, 16.0, 64.0), "cost_exponent": (0.0, 0.5, 1.0)},  # chosen by rows
     in_trials={"alpha": (0.0, 16.0), "cost_exponent": (0.0, 1.0)},
-)
-SELECTED = ListedBudgetLearner(
-    "select",
-    "SelectedForestClassifier",
-    SelectedForestParameters,
-    "select features that are bought for every row",
-    of_trees=lambda n: {"n_trees": n},
 )

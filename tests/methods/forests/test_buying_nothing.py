@@ -7,7 +7,7 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 
 import bayescascade
-from bayescascade import BudgetedForestClassifier, BudgetPruneClassifier, SelectedForestClassifier
+from bayescascade import BudgetedForestClassifier, BudgetPruneClassifier
 from bayescascade.base.errors import ModelFileError
 from bayescascade.costs import choice
 from bayescascade.methods.forests.base import ForestClassifier
@@ -19,7 +19,6 @@ MODELS = [
     BudgetPruneClassifier(FOREST, budget=3.0),
     GreedyPrune(FOREST, budget=3.0),
     TruncatedForest(FOREST, budget=4.0),
-    SelectedForestClassifier(budget=40.0, n_trees=5, random_state=0),
 ]
 SEEDS = range(4)
 
@@ -43,7 +42,7 @@ def is_worth_it(model, X, y):
 
 @pytest.mark.parametrize(
     "model",
-    [*MODELS[:-1], pytest.param(MODELS[-1], marks=pytest.mark.slow)],
+    MODELS,
     ids=lambda model: type(model).__name__,
 )
 def test_validation_rows_find_what_is_bought_better_than_nothing(model, monkeypatch):

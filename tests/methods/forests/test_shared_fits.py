@@ -5,15 +5,10 @@ import pytest
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 
-from bayescascade import (
-    BudgetedForestClassifier,
-    BudgetPruneClassifier,
-    SelectedForestClassifier,
-)
+from bayescascade import BudgetedForestClassifier, BudgetPruneClassifier
 from bayescascade.costs.choice import uncompared
 
 BUDGETS = [1.0, 2.0, 4.0, 8.0]
-SELECTED = SelectedForestClassifier(costs=[1, 2, 3, 2], n_trees=5, n_jobs=1, random_state=0)
 GROWN = BudgetedForestClassifier(costs=[1, 2, 3, 2], max_trees=6, n_jobs=1, random_state=0)
 
 
@@ -23,30 +18,13 @@ def rows(n):
     return X, X[:, 0] + X[:, 2] * (X[:, 1] > 0) + 0.5 * rng.normal(size=n) > 0
 
 
-@pytest.mark.parametrize("model", [SELECTED, GROWN])
 @pytest.mark.parametrize("n_validation_rows", [pytest.param(0, marks=pytest.mark.slow), 50])
-def test_each_budget_has_what_it_would_have_alone(model, n_validation_rows):
+def test_each_budget_has_what_it_would_have_alone(n_validation_rows):
     """Else results would depend on which other budgets were asked for."""
     beside = rows(n_validation_rows) if n_validation_rows else ()
-    for budget, found in model.fit_budgets(BUDGETS, *rows(100), *beside):
-        alone = clone(model).set_params(budget=budget)
+    for budget, found in GROWN.fit_budgets(BUDGETS, *rows(100), *beside):
+        alone = clone(GROWN).set_params(budget=budget)
         assert found.to_record() == alone.fit(*rows(100), *beside).to_record()
-
-
-def test_features_are_not_tried_again_for_other_budgets(monkeypatch):
-    """Forests of the same features are the same, whatever may be spent."""
-    fit, n_fits = RandomForestClassifier.fit, []
-
-    def spy(self, *arguments):
-        n_fits.append(1)
-        return fit(self, *arguments)
-
-    monkeypatch.setattr(RandomForestClassifier, "fit", spy)
-    with uncompared():
-        list(SELECTED.fit_budgets([8.0], *rows(100)))
-        alone = len(n_fits)
-        list(SELECTED.fit_budgets([7.9, 8.0], *rows(100)))
-    assert len(n_fits) - alone <= alone + 2
 
 
 def test_who_compares_with_nothing_elsewhere_gets_what_was_bought():
