@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 LEARNERS = {each.name: each for each in (AUTO, *BUDGET_LEARNERS.values())}
 MODELS: Models = {AUTO.name: AutoBudgetParameters, "others": ForestParameters}
-TIMED: Models = {"method auto": AutoBudgetParameters, "other methods": ForestParameters}
 _TREES = 40
 
 
@@ -73,7 +72,7 @@ _TREES = 40
 )
 @with_options(option_of("unknown", MODELS), *CHOICE_OPTIONS)
 @with_reading(learns=True, labels=True)
-@with_options(option_of("n_jobs", MODELS), SPLIT_SEED, option_of("time_limit", TIMED))
+@with_options(option_of("n_jobs", MODELS), SPLIT_SEED, option_of("time_limit", MODELS))
 @click.option("--out", metavar="FILE.json", help="Save the classifiers of all budgets.")
 @click.option("--plot", metavar="FILE", help="Draw error against cost: .png, .svg or .pdf.")
 @learning
@@ -97,22 +96,18 @@ def budget(data: str, **options: Any) -> tuple[Task, Lesson]:
     task, learn = task._replace(model=model), FoundWithin(parts, asked).learn
     return task, Lesson(
         (model, budgets),
-        [_how_long(model, parts)] if learner is AUTO else [],
+        [_how_many(model)] if learner is AUTO else [],
         fit=learn,
         figure=FoundWithin.figure,
         ended=lambda found: found.ended,
     )
 
 
-def _how_long(model: Any, parts: "SplitRows") -> str:
+def _how_many(model: Any) -> str:
     """Return the note on the number of methods and their time."""
-    is_crossed = len(parts.n_rows) == 2  # without validation rows
-    seconds = model.seconds(parts.n_rows[0], parts.X[0].shape[1], is_crossed)
-    tried = f"{len(model.tried_methods)} methods are tried"
-    told = f"{tried}, without a limit of time"
-    if seconds is not None:
-        told = f"up to {tried} within {seconds:,.0f} s"
-    return f"{told} (--time-limit); Ctrl-C ends this earlier"
+    limit = "" if model.time_limit is None else f" within {model.time_limit:g} s"
+    tried = f"up to {len(model.tried_methods)} methods are tried{limit}"
+    return f"{tried} (--time-limit, --method); Ctrl-C ends this earlier"
 
 
 def budgets_of(text: str) -> list[float]:

@@ -44,6 +44,8 @@ class ListedBudgetLearner(Listed):
     of_trees: Callable[[int], Mapping[str, Any]]  # parameters for the number of trees
     given: Mapping[str, Any] = field(default_factory=dict)  # other than defaults
     in_trials: Mapping[str, Any] = field(default_factory=dict)  # if it is one of several to try
+    price: float = 0.0  # microseconds of a usual core for a cell, if it is tried by default
+    least_rows: int = 0  # with fewer rows it is not tried by default
 
 
 @dataclass(frozen=True, kw_only=True)

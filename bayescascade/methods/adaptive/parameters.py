@@ -107,6 +107,8 @@ ADAPT_GBRT = ListedBudgetLearner(
     AdaptiveParameters,
     "send hard rows to a forest, and keep the others for boosted trees",
     of_trees=lambda n: {"n_trees": n},
+    price=400.0,
+    least_rows=1000,
 )
 ADAPT_LIN = ListedBudgetLearner(
     "adapt-lin",
@@ -130,4 +132,5 @@ MISER = ListedBudgetLearner(
     GreedyMiserParameters,
     "boost trees that pay for features",
     of_trees=lambda _: {},
+    price=80.0,
 )

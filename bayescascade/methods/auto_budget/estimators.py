@@ -25,7 +25,7 @@ from bayescascade.data.labels import check_labels, find_classes, label_codes
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.auto_budget.parameters import AutoBudgetParameters
 from bayescascade.methods.auto_budget.trying import (
-    N_FITS,
+    MOST_WORK,
     Candidate,
     Judged,
     Judging,
@@ -34,7 +34,6 @@ from bayescascade.methods.auto_budget.trying import (
     Trying,
     best_within,
     judged,
-    seconds_for,
     without_cost,
 )
 from bayescascade.methods.listed import BUDGET_LEARNERS, IN_TURN
@@ -63,18 +62,26 @@ class _Trial(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
-    """Tries all classifiers for budgets, and keeps the best for these rows.
+    """Tries classifiers for budgets, and keeps the best for these rows.
 
-    Methods are tried in turn, fast and accurate ones first, each for up to half of the time that is
-    left. They are compared with each other, and with buying nothing, on validation rows. Without
+    Methods are compared with each other, and with buying nothing, on validation rows. Without
     labels of these, whole methods are cross-validated in 5 folds if there are fewer than 1,000
-    rows; otherwise a quarter of the rows is held out.
+    rows; otherwise a quarter of the rows is held out. After a first round, on two of the folds or
+    with a quarter of the rows to learn from, the better half of four or more methods goes on. Of
+    methods within a standard error of the best over all budgets, the first is taken; another is
+    taken for a budget at which it is better by more than that.
 
     Parameters
     ----------
     methods : sequence of str or None
-        Names as in `bayescascade budget --method`, such as ``("prune", "miser")``. With
-        `sample_weight`, methods that do not support weights are left out. None: all methods.
+        Names as in `bayescascade budget --method`, such as ``("prune", "miser")``, the simplest
+        first. With `sample_weight`, methods that do not support weights are left out. None: l1,
+        cstc, miser, prune, fmcc and adapt-gbrt, but not those that would take too long, and not
+        adapt-gbrt for less than 1,000 rows.
+    time_limit : float > 0 or None
+        Seconds, from its beginning, after which `fit` stops with the best result so far. Then there
+        is one round, in which each method has up to half of the time that is left, and the choice
+        may depend on the machine. None: no limit; the choice depends on rows and seed only.
     progress : function or None
         Called with a `samplers.Progress` when a method starts. Its phase is the name of the method.
 
@@ -89,11 +96,12 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         because it is the smallest of several.
     candidates_ : DataFrame
         All candidates within the budget, the best first: method, budget for which it was fitted,
-        error rate, its standard error, and mean cost of a row.
+        error rate, its standard error, mean cost of a row, and by how much the error rate is above
+        that of the chosen one, with the standard error of this difference.
     skipped_ : tuple of str
-        Methods that were not tried for lack of time.
+        Methods that were not tried for lack of time, or because of the size of the table.
     behind_ : tuple of str
-        Methods that were given up after two folds: at no budget better than quicker methods.
+        Methods that were given up after the first round.
     is_interrupted_ : bool
         Whether Ctrl-C ended fit.
 
@@ -124,7 +132,6 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
     _: KW_ONLY
     methods: Sequence[str] | None = AutoBudgetParameters.methods.default
     n_trees: int = AutoBudgetParameters.n_trees.default
-    time_limit: float | str | None = AutoBudgetParameters.time_limit.default  # type: ignore[assignment]
     n_jobs: int | None = AutoBudgetParameters.n_jobs.default
     progress: Callable[[samplers.Progress], object] | None = None
 
@@ -137,16 +144,6 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
     _candidates: tuple[Candidate, ...] = field(init=False)
 
     # -- fitting -----------------------------------------------------------------------------------
-
-    def seconds(self, n_rows: int, n_features: int, is_crossed: bool = False) -> float | None:
-        """Return the time for trying methods, seconds; None for no limit.
-
-        is_crossed: whether methods are cross-validated, which takes several fits of each.
-        """
-        if self.time_limit == "auto":
-            return seconds_for(n_rows * n_features * (N_FITS if is_crossed else 1))
-        limit: float | None = self.declares.time_limit.check(self.time_limit)
-        return limit
 
     @property
     def tried_methods(self) -> list[ListedBudgetLearner]:
@@ -176,7 +173,14 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
                 raise ParameterError("sample_weight must be None for these methods, got weights")
         n_features = GivenRows.of(rows.X).frame().shape[1]
         judging = Judging.of(rows, validation, np.random.default_rng(self.random_state))
-        watch = Watch(self.seconds(len(rows.y), n_features, judging.validation is None))
+        watch, asked_for = Watch(self.time_limit), methods
+        if watch.seconds is None and self.methods is None:
+            n_cells = judging.n_fits * len(judging.learning.y) * n_features
+            methods = [
+                each
+                for each in methods
+                if each.least_rows <= len(rows.y) and each.price * n_cells <= MOST_WORK
+            ] or methods[:1]
         given = {k: getattr(self, k) for k in ("costs", "unknown", "n_jobs", "random_state")}
         trying = Trying(judging, limits, given, self.n_trees, self.progress)
         tried: list[Tried] = []
@@ -194,12 +198,12 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
             raise ParameterError(
                 f"time_limit must be enough for one of the methods, got {watch.seconds:g}"
             )
-        skipped = {each.name for each in methods} - {one.method for one in tried} - {*behind}
-        if skipped and not self.is_interrupted_:
+        done = {*behind, *(one.method for one in tried)}
+        skipped = tuple(each.name for each in asked_for if each.name not in done)
+        if watch.seconds is not None and skipped and not self.is_interrupted_:
             watch.is_up = True
         found = judged(tried, limits, judging)
-        in_order = tuple(each.name for each in methods if each.name in skipped)
-        return _Trial(tried, found, judging, watch, in_order, behind)
+        return _Trial(tried, found, judging, watch, skipped, behind)
 
     def _rows(
         self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any
@@ -247,7 +251,7 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         model.skipped_, model.behind_ = trial.skipped, trial.behind
         possible = [one for one in trial.found if one.candidate.budget <= most] or [best]
         model._candidates = tuple(
-            sorted((one.candidate for one in possible), key=lambda one: (one.error, one.cost))
+            sorted((one.beside(best) for one in possible), key=lambda one: (one.error, one.cost))
         )
         return model
 
@@ -333,11 +337,20 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         return pd.DataFrame([one.to_dict() for one in self._candidates])
 
     @property
+    def _firsts(self) -> dict[str, Candidate]:
+        """The best candidate of each method, the best first."""
+        firsts: dict[str, Candidate] = {}
+        for one in self._candidates:
+            firsts.setdefault(one.method, one)
+        return firsts
+
+    @property
     def skipped_text(self) -> str:
         """Which methods were not tried or given up; empty if all were tried to the end."""
-        why = "it was interrupted" if self.is_interrupted_ else "the time was up"
+        why = "of the size of the table" if self.stopped_after_ is None else "the time was up"
+        why = "it was interrupted" if self.is_interrupted_ else why
         told = {
-            "given up after two folds, no better than quicker methods": self.behind_,
+            "given up after the first round": self.behind_,
             f"not tried because {why}": self.skipped_,
         }
         return "; ".join(f"{words}: {', '.join(names)}" for words, names in told.items() if names)
@@ -349,7 +362,13 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
             return "nothing is bought"
         told = [*self.model_._size_facts(), *self.model_.certificate_texts]
         settings = ", ".join([self.model_.title, *told])
-        return settings.replace("at the time limit of", "after its share of the time,")
+        settings = settings.replace("at the time limit of", "after its share of the time,")
+        near = [
+            f"{name} {one.above_text}"
+            for name, one in self._firsts.items()
+            if name != self.method_ and one.above <= one.above_error
+        ]
+        return "; within a standard error: ".join([settings, *([", ".join(near)] if near else [])])
 
     @property
     def certificate_texts(self) -> list[str]:
@@ -367,15 +386,16 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
 
     def _page(self) -> Page:
         """Return the features by money spent, then the best candidate of each method."""
-        firsts: dict[str, Candidate] = {}
-        for one in self._candidates:
-            firsts.setdefault(one.method, one)
-        errors = [f"{100 * one.error:.1f} %" for one in firsts.values()]  # of rows that chose: no ±
+        firsts = self._firsts
         costs = cost_texts([one.cost for one in firsts.values()])
-        table = PrintedTable(
-            list(firsts), [Numbers("error", errors), Numbers("cost", costs)], "method"
-        )
-        told: Page = (Pieces([self.skipped_text], "dim"),) if self.skipped_text else ()
+        columns = [
+            Numbers("error", [f"{100 * one.error:.1f} %" for one in firsts.values()]),
+            Numbers("above the chosen", [one.above_text for one in firsts.values()]),
+            Numbers("cost", costs),
+        ]
+        table = PrintedTable(list(firsts), columns, "method")
+        words = "errors on the rows that chose; ±: standard error of the difference"
+        told = [Pieces([text], "dim") for text in (words, self.skipped_text) if text]
         return (*super()._page(), BLANK, table, *told)
 
     def _how_to_read(self) -> Sequence[tuple[str, str]]:

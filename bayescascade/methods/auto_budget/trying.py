@@ -1,24 +1,24 @@
-"""Trying the methods within budgets, each for its share of the time.
+"""Trying the methods within budgets, and choosing one.
 
 Methods are judged on validation rows, which they also use to choose their settings. If rows are
 few, methods are cross-validated: each is fitted once per fold, and once to all rows, which gives
-the model that is kept. A method of the slower half is given up after two folds if, on the rows of
-these folds, it is better at no budget than the best of the quicker half. It would have to be better
-by more than chance on all rows to be taken.
+the model that is kept. Without a limit of time there are two rounds. In the first, all methods
+learn from a quarter of the rows, or are judged by two of the folds. The better half of them goes on
+(Jamieson and Talwalkar, *Non-stochastic Best Arm Identification and Hyperparameter Optimization*,
+AISTATS, 2016): first those that are best at some budget, then those of the least mean error.
 
-A classifier within a budget is within any larger one, too. The first choice among them has the
-least error on the judging rows, and is the cheapest among ties. Its rival is the best classifier of
-the method with the least mean error over all budgets, because several budgets are better evidence
-than one. The first choice is taken if it is better than the rival by more than the standard error
-of their difference. This reduces the effect of chance if rows are few, and changes nothing if they
-are many (`python -m tests.benchmarks.auto_budget`).
+A classifier within a budget is within any larger one, too. The *usual* method is that of the least
+mean error over all budgets, or a simpler one that is not worse by more than the standard error of
+the difference. Several budgets are better evidence than one. At a budget, the classifier of least
+error is taken if it is better than the usual method's by more than the standard error of their
+difference, the cheapest among ties (`python -m tests.benchmarks.auto_budget`).
 """
 
 import copy
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from time import perf_counter
 from typing import Any, NamedTuple, Self
 
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 import samplers
-from bayescascade.base.arrays import Flags, Floats
+from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.validation import check_real
 from bayescascade.base.watch import OutOfTime, Watch
@@ -38,17 +38,19 @@ from bayescascade.costs.limits import is_within
 from bayescascade.data.splitting import split_by_class
 from bayescascade.model.listed import ListedBudgetLearner
 from bayescascade.model.standard_errors import gain_error, share_error
+from bayescascade.report.numbers import with_error
 
 _HELD_OUT = 0.25  # share of many rows, if no validation rows are given
 _SHARE, _LAST_SHARE = 0.5, 0.65  # share of the time left for a method
 _LATE = 1.5  # a method is given up after this multiple of its time
 _FITTING = 0.8  # share of a method's time; the rest is for predictions of the judging rows
 _LEAST_SHARE = 0.05  # share of all time: if less is left, no other method is tried
-_LEAST_SECONDS, _CELLS_A_SECOND, _MOST_SECONDS = 120.0, 600.0, 600.0
 _FIRST_ROWS = 100  # whose predictions show how long those of all rows take
-_N_RACED = 2  # folds, after which a method may be given up
+_N_FIRST, _FIRST = 2, 0.25  # folds, or share of the rows to learn from, of the first round
 _FEW_CELLS = 100_000  # up to this number of cells, threads cost more than they save
 _FEW_METHODS, _SHORT = 3, 30.0  # methods, or seconds, for which starting processes takes too long
+MOST_WORK = 3e8
+"""Work, in microseconds of a usual core, above which a method is not tried unless it is named."""
 N_FITS = N_FOLDS + 1
 """Number of fits of a method in cross-validation."""
 
@@ -120,24 +122,33 @@ class Judging(NamedTuple):
         weights = self.judges.weights
         return np.average(wrong[:, seen], 1, None if weights is None else weights[seen])
 
-    def best_of(self, tried: Sequence[Tried], n_budgets: int) -> Flags:
-        """Return for each budget the errors of the best classifier within it."""
-        best = [self.plain]
-        for place in range(n_budgets):
-            possible = np.array([best[-1], *(one.wrong[place] for one in tried)])
-            best.append(possible[self.errors(possible).argmin()])
-        return np.array(best[1:])
+    @property
+    def folds(self) -> Integers:
+        """The fold of each row to learn from, for cross-validation."""
+        return fold_of_rows(np.unique(self.learning.y, return_inverse=True)[1])
+
+    @property
+    def has_first(self) -> bool:
+        """Whether a first round is worth it: with few rows, all are learned from at once."""
+        return self.validation is None or len(self.learning.y) >= FEW_ROWS
+
+    @property
+    def is_learned_first(self) -> Flags:
+        """The rows that are learned from in the first round, with validation rows."""
+        codes, shares = np.unique(self.learning.y, return_inverse=True)[1], [_FIRST, 1 - _FIRST]
+        return np.asarray(split_by_class(codes, shares, np.random.default_rng(0)) == 0)
+
+    @property
+    def is_first(self) -> Flags:
+        """The judging rows of the first round."""
+        if self.validation is None:
+            return np.asarray(self.folds < _N_FIRST)
+        return np.ones_like(self.plain)
 
     @property
     def n_fits(self) -> int:
         """Number of fits of a method."""
         return N_FITS if self.validation is None else 1
-
-
-def seconds_for(n_cells: int) -> float:
-    """Return the time limit, seconds, by the number of cells in all fits of a method."""
-    seconds = _LEAST_SECONDS + n_cells / _CELLS_A_SECOND
-    return min(5.0 * math.ceil(seconds / 5.0), _MOST_SECONDS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,33 +161,41 @@ class Trying:
     n_trees: int
     # callable or None: takes a `samplers.Progress` as each method begins
     report: Callable[[samplers.Progress], object] | None
-    # errors of the best other methods, (n_budgets, n_judging_rows)
-    rivals: Flags | None = None
+    # results of the first round by method; None in this round
+    begun: Mapping[str, Tried] | None = field(default_factory=dict)
 
     def each(self, methods: Sequence[ListedBudgetLearner], watch: Watch) -> Iterator[Tried]:
         """Yield results of methods until time is up; unfinished methods are left out."""
-        is_raced = self.judging.validation is None and len(methods) > _FEW_METHODS
-        n_first = (len(methods) + 1) // 2 if is_raced else len(methods)
-        tried: list[Tried] = []
-        for one in self._each(methods, range(n_first), watch):
-            tried.append(one)
-            yield one
-        rivals = self.judging.best_of(tried, len(self.budgets))
-        yield from replace(self, rivals=rivals)._each(methods, range(n_first, len(methods)), watch)
+        if watch.seconds is not None or len(methods) <= _FEW_METHODS or not self.judging.has_first:
+            yield from self._round(methods, watch)
+            return
+        first = list(replace(self, begun=None)._round(methods, watch))
+        kept = self._better_half(first)
+        yield from (one for one in first if one.method not in kept)
+        begun = {one.method: one for one in first}
+        yield from replace(self, begun=begun)._round(
+            [one for one in methods if one.name in kept], watch
+        )
 
-    def _each(
-        self, methods: Sequence[ListedBudgetLearner], places: range, watch: Watch
-    ) -> Iterator[Tried]:
-        """Yield results of the methods at some places, one method per core."""
+    def _better_half(self, first: Sequence[Tried]) -> set[str]:
+        """Return the methods that are best at some budget, and then those of the least error."""
+        seen = self.judging.is_first
+        errors = np.array([self.judging.errors(one.wrong, seen) for one in first])
+        is_best = np.isin(np.arange(len(first)), errors.argmin(axis=0))
+        order = np.lexsort((errors.mean(axis=1), ~is_best))
+        return {first[place].method for place in order[: (len(first) + 1) // 2]}
+
+    def _round(self, methods: Sequence[ListedBudgetLearner], watch: Watch) -> Iterator[Tried]:
+        """Yield results of methods, one method per core."""
         few = len(methods) <= _FEW_METHODS or watch.left < _SHORT
-        n_jobs = 1 if few else min(effective_n_jobs(self.given["n_jobs"]), len(places))
+        n_jobs = 1 if few else min(effective_n_jobs(self.given["n_jobs"]), len(methods))
 
         def in_turn() -> Iterator[tuple[ListedBudgetLearner, float | None]]:
-            for place in places:
+            for place, method in enumerate(methods):
                 if watch.left <= _LEAST_SHARE * (watch.seconds or 0.0):
                     return
                 share = _LAST_SHARE if place == len(methods) - 1 else _SHARE
-                yield methods[place], None if watch.seconds is None else share * watch.left
+                yield method, None if watch.seconds is None else share * watch.left
 
         alone, tasks = replace(self, report=None), in_turn()
         results: Iterable[Tried | None] = (alone._in_time(*task) for task in tasks)
@@ -184,8 +203,8 @@ class Trying:
             alone = replace(alone, given={**self.given, "n_jobs": 1})
             pool = Parallel(n_jobs, pre_dispatch="n_jobs", batch_size=1, return_as="generator")
             results = pool(delayed(alone._in_time)(*task) for task in tasks)
-        self._say(methods, places.start, watch)
-        for place, tried in zip(places, results, strict=False):
+        self._say(methods, 0, watch)
+        for place, tried in enumerate(results):
             self._say(methods, place + 1, watch)
             if tried is not None:
                 yield tried
@@ -194,7 +213,8 @@ class Trying:
         """Report the method that begins, and the time used or the number of methods done."""
         if self.report is None or place == len(methods):
             return
-        done, total = place, len(methods)
+        n_before = len(self.begun or ())
+        done, total = n_before + place, n_before + len(methods)
         if watch.seconds is not None:
             done, total = round(1e3 * (watch.seconds - watch.left)), round(1e3 * watch.seconds)
         nan = math.nan
@@ -224,14 +244,19 @@ class Trying:
             seconds = max(watch.left / (n_fits - number), fair / 2)
             return self._fitted(listed, rows, _FITTING * seconds, late)
 
-        learning, validation = self.judging.learning, self.judging.validation
+        judging = self.judging
+        learning, validation = judging.learning, judging.validation
         if validation is not None:
+            if self.begun is None:
+                learning = learning.part(judging.is_learned_first)
             found = fit(learning, 0)
             of_each = [_wrong(one, validation, learning, late) for one in found]
-            return Tried(listed.name, found, np.array(of_each))
-        wrong = np.zeros((len(self.budgets), len(learning.y)), np.bool_)
-        folds = fold_of_rows(np.unique(learning.y, return_inverse=True)[1])
-        for number in range(N_FOLDS):
+            return Tried(listed.name, () if self.begun is None else found, np.array(of_each))
+        wrong, folds = np.zeros((len(self.budgets), len(learning.y)), np.bool_), judging.folds
+        numbers = range(_N_FIRST if self.begun is None else N_FOLDS)
+        if self.begun:
+            numbers, wrong = range(_N_FIRST, N_FOLDS), self.begun[listed.name].wrong.copy()
+        for number in numbers:
             inside = folds == number
             others, judged = learning.part(~inside), learning.part(inside)
             of_fold: list[Any] = [None] * len(wrong)
@@ -239,16 +264,7 @@ class Trying:
                 of_fold = fit(others, number)
             for row, one in enumerate(of_fold):
                 wrong[row, inside] = _wrong(one, judged, others, late)
-            if number + 1 == _N_RACED and self._is_behind(wrong, folds <= number):
-                return Tried(listed.name, (), wrong)
-        return Tried(listed.name, fit(learning, N_FOLDS), wrong)
-
-    def _is_behind(self, wrong: Flags, seen: Flags) -> bool:
-        """Return whether its rivals are at least as good at every budget, on rows seen so far."""
-        if self.rivals is None or not seen.any():
-            return False
-        errors = (self.judging.errors(one, seen) for one in (self.rivals, wrong))
-        return bool(np.less_equal(*errors).all())
+        return Tried(listed.name, () if self.begun is None else fit(learning, N_FOLDS), wrong)
 
     def _fitted(
         self, listed: ListedBudgetLearner, rows: Rows, seconds: float, late: Watch
@@ -306,6 +322,8 @@ class Candidate:
     error: float  # share of the judging rows
     standard_error: float
     cost: float  # mean per row
+    above: float = 0.0  # error rate, minus that of the chosen one
+    above_error: float = 0.0  # standard error of this difference
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Self:
@@ -314,9 +332,18 @@ class Candidate:
             raise ModelFileError("a saved candidate must name its method")
         numbers = (
             check_real(name, record[name], minimum=0.0)
-            for name in ("budget", "error", "standard_error", "cost")
+            for name in ("budget", "error", "standard_error", "cost", "above_error")
         )
-        return cls(record["method"], *numbers)
+        budget, error, standard_error, cost, above_error = numbers
+        above = check_real("above", record["above"], minimum=-1.0, maximum=1.0)
+        return cls(record["method"], budget, error, standard_error, cost, above, above_error)
+
+    @property
+    def above_text(self) -> str:
+        """The difference from the chosen one in words, with its standard error."""
+        if self.above_error == 0.0:
+            return "chosen"
+        return with_error(f"{100 * self.above:.1f}", 100 * self.above_error, 1, " points")
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain JSON types."""
@@ -330,7 +357,15 @@ class Judged:
     candidate: Candidate
     model: BudgetedClassifier
     wrong: Flags  # (n_judging_rows,)
-    of_method: float  # mean error of its method, over all budgets
+    shares: Floats  # (n_judging_rows,), shares of the budgets at which its method errs
+
+    def beside(self, chosen: "Judged") -> Candidate:
+        """Return the candidate with its difference from the chosen one."""
+        if self is chosen:
+            return self.candidate
+        error = gain_error(self.wrong.astype(np.float64) - chosen.wrong)
+        difference = self.candidate.error - chosen.candidate.error
+        return replace(self.candidate, above=difference, above_error=min(error, 1.0))
 
 
 def judged(tried: Sequence[Tried], budgets: Sequence[float], judging: Judging) -> list[Judged]:
@@ -352,7 +387,7 @@ def judged(tried: Sequence[Tried], budgets: Sequence[float], judging: Judging) -
         for budget, model, of_model, error in zip(budgets, one.found, wrong, errors, strict=True):
             deviation = _deviation(error, judging.n_judges)
             candidate = Candidate(one.method, budget, error, deviation, model.validation_cost_)
-            found.append(Judged(candidate, model, of_model, sum(errors) / len(errors)))
+            found.append(Judged(candidate, model, of_model, wrong.mean(axis=0)))
     return found
 
 
@@ -365,10 +400,17 @@ def best_within(found: Sequence[Judged], budget: float) -> Judged | None:
     possible = possible or [one for one in found if is_within(one.candidate.cost, budget)]
     if not possible:
         return None
-    least, usual = _best(possible), min(one.of_method for one in possible)
-    rival = _best([one for one in possible if one.of_method == usual])
-    error = gain_error(rival.wrong.astype(np.float64) - least.wrong)
-    return least if rival.candidate.error - least.candidate.error > error else rival
+    least, methods = _best(possible), {one.candidate.method: one for one in possible}
+    fewest = min(methods.values(), key=lambda one: one.shares.mean())
+    usual = next(one for one in methods.values() if not _is_behind(one.shares, fewest.shares))
+    rival = _best([one for one in possible if one.candidate.method == usual.candidate.method])
+    return least if _is_behind(rival.wrong, least.wrong) else rival
+
+
+def _is_behind(wrong: Flags | Floats, other: Flags | Floats) -> bool:
+    """Return whether one errs more than another by more than the standard error of this."""
+    gains = wrong.astype(np.float64) - other
+    return bool(gains.mean() > gain_error(gains))
 
 
 def without_cost(one: Judged, budget: float, wrong: Flags, error: float) -> Judged:
@@ -376,7 +418,7 @@ def without_cost(one: Judged, budget: float, wrong: Flags, error: float) -> Judg
     model = copy.copy(one.model)
     model._buy_nothing()
     candidate = Candidate(one.candidate.method, budget, error, _deviation(error, len(wrong)), 0.0)
-    return Judged(candidate, model, wrong, error)
+    return Judged(candidate, model, wrong, wrong.astype(np.float64))
 
 
 def _deviation(error: float, n_rows: float) -> float:

@@ -80,6 +80,7 @@ L1 = ListedBudgetLearner(
     CostWeightedParameters,
     "fit a logistic regression that pays for its features",
     of_trees=lambda _: {},
+    price=10.0,
 )
 
 CSTC = ListedBudgetLearner(
@@ -88,4 +89,5 @@ CSTC = ListedBudgetLearner(
     CostSensitiveTreeParameters,
     "learn a tree of linear classifiers whose nodes are learned jointly",
     of_trees=lambda _: {},
+    price=40.0,
 )

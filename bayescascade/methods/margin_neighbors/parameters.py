@@ -77,4 +77,5 @@ FMCC = ListedBudgetLearner(
     MarginNeighborsParameters,
     "ask for the features that a row's neighbors need",
     of_trees=lambda _: {},
+    price=300.0,
 )

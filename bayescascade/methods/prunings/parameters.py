@@ -32,4 +32,5 @@ PRUNED = ListedBudgetLearner(
     BudgetPruneParameters,
     "prune a random forest",
     of_trees=_random_forest,
+    price=200.0,
 )

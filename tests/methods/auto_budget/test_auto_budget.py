@@ -13,7 +13,8 @@ from bayescascade import (
     SubmodularTreeClassifier,
 )
 from bayescascade.costs.choice import FEW_ROWS
-from bayescascade.methods.auto_budget.trying import Judging, Rows, seconds_for
+from bayescascade.methods.auto_budget import estimators
+from bayescascade.methods.auto_budget.trying import Judging, Rows
 from bayescascade.methods.listed import BUDGET_LEARNERS, IN_TURN
 
 QUICK = {"methods": ("l1", "astc"), "time_limit": None, "random_state": 0}
@@ -109,7 +110,7 @@ def test_each_budget_has_its_own():
 
 @pytest.mark.slow
 def test_what_time_does_not_allow_is_said():
-    """Within a stated time, and by name; none of the twelve would be missed otherwise."""
+    """Within a stated time, and by name; none of the six would be missed otherwise."""
     began = time.process_time()
     model = AutoBudgetClassifier(budget=1.0, time_limit=3.0, random_state=0).fit(*rows())
     assert time.process_time() - began < 8.0
@@ -118,26 +119,52 @@ def test_what_time_does_not_allow_is_said():
         str(model).split()
     )
     assert "stopped at the time limit of 3 s" in " ".join(str(model).split())
-    assert set(IN_TURN) == set(BUDGET_LEARNERS)
 
 
-def test_larger_tables_have_more_time():
-    """Up to ten minutes, and never less than what small ones need."""
-    seconds = [seconds_for(16 * n) for n in (100, 12_000, 10**7)]
-    assert seconds == sorted(seconds)
-    assert 120 <= seconds[0] <= 150
-    assert seconds[-1] == 600
+def test_large_tables_leave_out_slow_methods_by_name(monkeypatch):
+    """By the number of cells and not by a clock, so that a seed fixes the choice."""
+    monkeypatch.setattr(estimators, "MOST_WORK", 0.0)
+    model = AutoBudgetClassifier(budget=1.0, random_state=0).fit(*rows(100))
+    assert (model.method_, model.skipped_) == ("l1", IN_TURN[1:])
+    words = f"not tried because of the size of the table: {', '.join(IN_TURN[1:])}"
+    assert words in " ".join(str(model).split())
+    prices = [BUDGET_LEARNERS[name].price for name in IN_TURN]
+    assert prices == sorted(prices)
+    assert min(prices) > 0.0
 
 
 @pytest.mark.slow
-def test_slow_methods_that_are_better_nowhere_are_given_up():
-    """Their fits to the other folds, and to all rows, would be in vain; the print says so."""
+@pytest.mark.parametrize("n_rows", [300, 2 * FEW_ROWS])
+def test_the_better_half_goes_on_after_a_first_round(n_rows):
+    """Fits of the others to all rows would be in vain; the print says who was given up."""
     given = {**QUICK, "methods": ("astc", "miser", "l1", "cstc"), "n_jobs": 1}
-    model = AutoBudgetClassifier(budget=1.0, **given).fit(*rows())
-    assert "l1" in model.behind_
-    assert "l1" not in set(model.candidates_["method"])
-    words = "given up after two folds, no better than quicker methods: l1"
-    assert words in " ".join(str(model).split())
+    model = AutoBudgetClassifier(budget=1.0, **given).fit(*rows(n_rows))
+    assert set(model.behind_) == {"l1", "cstc"}
+    assert set(model.candidates_["method"]) == {"astc", "miser"}
+    assert f"given up after the first round: {', '.join(model.behind_)}" in " ".join(
+        str(model).split()
+    )
+
+
+@pytest.mark.parametrize("n_rows", [100, 2 * FEW_ROWS])
+def test_two_rounds_choose_what_one_round_would(n_rows, monkeypatch):
+    """The folds of the first round are not fitted again, and none is forgotten."""
+    given = {**QUICK, "methods": ("l1", "astc"), "n_jobs": 1}
+    whole = AutoBudgetClassifier(budget=1.0, **given).fit(*rows(n_rows))
+    monkeypatch.setattr("bayescascade.methods.auto_budget.trying._FEW_METHODS", 1)
+    halved = AutoBudgetClassifier(budget=1.0, **given).fit(*rows(n_rows))
+    assert halved.behind_ == ("l1",)
+    assert halved.validation_error_ == whole.validation_error_
+    assert (halved.predict(rows()[0]) == whole.predict(rows()[0])).all()
+
+
+def test_the_print_says_how_near_the_others_were(model):
+    """Else nobody knows that a simpler method would have been as good."""
+    last = model._firsts["l1"]
+    assert last.above == pytest.approx(last.error - model.validation_error_)
+    told = str(model)
+    assert "above the chosen" in told
+    assert f"{100 * last.above:.1f} ± {100 * last.above_error:.1f} points" in told
 
 
 @pytest.mark.slow
