@@ -105,7 +105,7 @@ def rare_row_page(density: "DensityParts", rare: RareRow) -> Page:
     alone = _alone(density, rare)
     if alone is not None:
         ratio = ratio_text(alone - rare.log_uniform)
-        head.append(f"averaged over the posterior (without averaging: {ratio} x uniform)")
+        head.append(f"averaged (by the model shown alone: {ratio} x uniform)")
     cells = [
         f"{name}: {'missing' if v is None else quoted(str(v))}" for name, v in rare.values.items()
     ]

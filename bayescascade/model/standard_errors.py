@@ -102,9 +102,8 @@ def left_out_slope(labels: Floats, values: Floats, weights: Floats, n: float) ->
 class WeightedMean:
     """Sums over values; a weight is the number of equal values."""
 
-    def __init__(self, least: float = _LEAST_FOR_COSTS) -> None:
-        """Start without values; with less weight than `least`, the mean has no standard error."""
-        self._least = least
+    def __init__(self) -> None:
+        """Start without values."""
         self._origin = 0.0  # a mean of some values: keeps the digits of differences
         self._sums = np.zeros(4)  # of the weights times powers of differences from the origin
 
@@ -133,7 +132,7 @@ class WeightedMean:
     def standard_error(self) -> float:
         """Standard error of the mean; 0 if all values are equal, NaN for too few of them."""
         n = self.weight
-        if not n >= self._least:
+        if not n >= _LEAST_FOR_COSTS:
             return math.nan
         shift, second, third = (self._sums[1:] / n).tolist()
         variance = max(second - shift**2, 0.0)

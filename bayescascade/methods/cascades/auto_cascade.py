@@ -1,14 +1,15 @@
 """`AutoCascade`: the best cascade for a table, chosen by evidence or by held-out rows.
 
 `choosing` compares the candidates, and `held_out` defines them. The chosen one is then fitted to
-all rows, and does all that a density does. It predicts by the average over trees, and its best tree
-is for reading. If that is a single leaf, or too large to read, the best tree of another candidate
-with a few leaves is shown instead, in every print and picture (`_shown_cascade`).
+all rows, and its best tree is for reading. If that is a single leaf, or too large to read, the best
+tree of another candidate with a few leaves is shown instead, in every print and picture
+(`_shown_cascade`). Scores and draws are of a weighted average: the chosen cascade, averaged over
+its trees, and mixtures of classes, with weights by held-out rows (`model.stacking`).
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
-from math import inf, isnan
+from math import inf, isclose, isnan
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -19,16 +20,18 @@ from sklearn.utils.validation import check_is_fitted
 import samplers
 from bayescascade.base.arrays import Codes, Floats
 from bayescascade.base.errors import ModelFileError, warn_user
+from bayescascade.base.validation import check_probability
 from bayescascade.base.watch import Watch
 from bayescascade.data.declarations import declared
 from bayescascade.data.table import Table, without_unusable
 from bayescascade.methods.cascades.associations import HOW_TO_READ, associations_page
 from bayescascade.methods.cascades.cascade import Cascade
-from bayescascade.methods.cascades.choosing import EFFORTS, Choice, Chooser, MixtureBeside
+from bayescascade.methods.cascades.choosing import EFFORTS, Choice, Chooser
 from bayescascade.methods.cascades.density import LearnedDensityTree
 from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
 from bayescascade.methods.cascades.held_out import Candidate, chain_nanoseconds
 from bayescascade.methods.cascades.parameters import AutoParameters
+from bayescascade.methods.mixtures.density import MixtureDensity
 from bayescascade.model.baseline import Baseline
 from bayescascade.model.sampled import HasDraws
 from bayescascade.model.search import Search, Seed, default_steps, seed_sequence
@@ -58,8 +61,9 @@ class AutoCascade(Baseline[LearnedDensityTree]):
     memory_limit
         Gigabytes for sums over trees.
     predictive
-        Score and draw from the average over trees, or from the best tree. A loaded model averages
-        over draws, even if the original averaged over all trees, as in `LeafCascade`.
+        Score and draw from the weighted average of the cascade, averaged over trees, and mixtures
+        of classes; or from the best tree. A loaded model averages over draws, even if the original
+        averaged over all trees, as in `LeafCascade`.
     tree
         The tree in `tree_`, as in `LeafCascade`; the typical tree is always one of `cascade_`.
     n_steps
@@ -77,10 +81,12 @@ class AutoCascade(Baseline[LearnedDensityTree]):
     readable_ : LeafCascade, BranchCascade or None
         A cascade whose best tree has 2 to 30 leaves, if the best tree of `cascade_` does not. Its
         tree is shown, but not used for scores and draws.
-    mixture_ : MixtureBeside or None
-        How a mixture of classes scores on held-out rows, compared with the cascade: `n_components`,
-        `gain` (nats per row) and its standard `error`. None if this was not measured, as with
-        effort "quick".
+    mixtures_ : dict of str to MixtureDensity
+        The mixtures of classes in the weighted average, by their kind: "independent" or "dependent"
+        columns in a class, as in `CascadeMixture`. Empty with effort "quick".
+    weights_ : dict of str to float
+        Weights in this average, of sum 1: of the "cascade" and of each of `mixtures_`. They
+        maximize the density of held-out rows; densities with weights below 0.01 are left out.
     candidates_ : DataFrame
         All kinds that were compared, the best first: settings, log evidence (nats, with the
         normalized prior; NaN if not all trees can be summed over), nats below the largest, mean log
@@ -134,7 +140,8 @@ class AutoCascade(Baseline[LearnedDensityTree]):
 
     cascade_: LeafCascade | BranchCascade = field(init=False)
     readable_: LeafCascade | BranchCascade | None = field(init=False)
-    mixture_: MixtureBeside | None = field(init=False)
+    mixtures_: dict[str, MixtureDensity] = field(init=False)
+    weights_: dict[str, float] = field(init=False)
     _candidates: tuple[Candidate, ...] = field(init=False)
 
     # -- fitting -----------------------------------------------------------------------------------
@@ -186,7 +193,7 @@ class AutoCascade(Baseline[LearnedDensityTree]):
         best = replace(best, n_leaves=cascade._best.tree.n_leaves)  # in all rows
         self.cascade_, self.readable_ = cascade, readable
         self._candidates = (best, *choice.candidates[1:])
-        self.mixture_ = choice.mixture
+        self.mixtures_, self.weights_ = dict(choice.average[0]), dict(choice.average[1])
         self._set_features(self.schema_)
         return self
 
@@ -274,11 +281,32 @@ class AutoCascade(Baseline[LearnedDensityTree]):
                 setattr(self.cascade_, name, asked)
         return self.cascade_
 
+    @property
+    def _averaged(self) -> list[tuple[float, Callable[..., Floats], Callable[..., Codes]]]:
+        """Weight, scores and draws of each density in the average; with "map", of a tree alone."""
+        own = (self._asked._score_known, self._asked._sample_codes)  # not of the tree shown
+        if self.predictive == "map":
+            return [(1.0, *own)]
+        of_all = {kind: (one.score_codes, one.sample_codes) for kind, one in self.mixtures_.items()}
+        of_all["cascade"] = own
+        return [(weight, *of_all[name]) for name, weight in self.weights_.items() if weight > 0.0]
+
     def _score_known(self, codes: Codes) -> Floats:
-        return self._asked._score_known(codes)  # not of the tree shown, which may be another
+        scores = [np.log(weight) + score(codes) for weight, score, _ in self._averaged]
+        averaged: Floats = np.logaddexp.reduce(scores)
+        return averaged
 
     def _sample_codes(self, n: int, rng: np.random.Generator) -> Codes:
-        return self._asked._sample_codes(n, rng)
+        weights, _, draws = zip(*self._averaged, strict=True)
+        times = rng.multinomial(n, weights).tolist()
+        drawn: list[Codes] = [draw(k, rng) for draw, k in zip(draws, times, strict=True) if k > 0]
+        is_one = len(drawn) == 1
+        return drawn[0] if is_one else rng.permutation(np.concatenate(drawn, axis=1), axis=1)
+
+    def explain(self, row: Mapping[str, object] | pd.Series | pd.DataFrame) -> str:
+        """Return in words the rule of the tree shown; it says so if scores are not of this."""
+        is_alone = not self._average_page() and self._shown_cascade is self._asked
+        return ("" if is_alone else "tree shown: ") + super().explain(row)
 
     def to_dot(self) -> str:
         """Return the printed tree as Graphviz source."""
@@ -310,7 +338,11 @@ class AutoCascade(Baseline[LearnedDensityTree]):
         chosen, shown = self._asked, self._shown_cascade
         beside: Page = () if shown is chosen else (Pieces([self._beside_words()]), BLANK)
         found = (Heading(chosen._data_pieces()), Pieces(self._found_pieces()))
-        columns = (*chosen._warnings_page(), Pieces(chosen._column_pieces(), noun="column"))
+        columns = (
+            *self._average_page(),
+            *chosen._warnings_page(),
+            Pieces(chosen._column_pieces(), noun="column"),
+        )
         key = (*shown._key(shown.learned_), *shown._posterior_page())
         tree = (*beside, *shown._shown(), BLANK, *key, *self._associations_page())
         return (*found, *columns, BLANK, *tree, BLANK, *self._choice_page())
@@ -321,6 +353,16 @@ class AutoCascade(Baseline[LearnedDensityTree]):
             return [f"one {self.leaf_} leaf describes these rows best; no other tree was better"]
         found, _, size = self.cascade_._found_pieces()
         return [f"{found} (among trees of its kind; see the end)", size]
+
+    def _average_page(self) -> Page:
+        """Return the weights of the densities in the average; empty for a cascade alone."""
+        if self.predictive == "map" or not self.mixtures_:
+            return ()
+        told = [f"cascade {self.weights_['cascade']:.2f}"]
+        for kind, one in self.mixtures_.items():
+            classes = count_of(len(one.inside), "class", "classes")
+            told.append(f"mixture of {classes} ({kind} columns) {self.weights_[kind]:.2f}")
+        return (Pieces(["scores and draws: weighted average", *told]),)
 
     def _choice_page(self) -> Page:
         """Return model and search of the chosen cascade, and the candidates."""
@@ -342,11 +384,10 @@ class AutoCascade(Baseline[LearnedDensityTree]):
             "leaves", [f"{n:,}" if n else "" for n in (one.n_leaves for one in listed)]
         )
         table = PrintedTable([one.words for one in listed], [Numbers(heading, texts), n_leaves])
-        chosen, better = self.cascade_, self.mixture_.words if self.mixture_ else ""
+        chosen = self.cascade_
         model = Pieces([f"chosen: {chosen._model_words()}"])
         found = Pieces([*chosen._found_pieces(), *chosen.summary_.convergence_pieces])
-        beside = (BLANK, Pieces([better])) if better else ()
-        return (model, found, Pieces(told), BLANK, table, *beside)
+        return (model, found, Pieces(told), BLANK, table)
 
     def _associations_page(self) -> Page:
         """Return the associations in the best tree, if another one is shown."""
@@ -380,7 +421,8 @@ class AutoCascade(Baseline[LearnedDensityTree]):
         candidates = [one.to_record() for one in self._candidates]
         shown = "readable" if self._shown_cascade is self.readable_ else "cascade"
         return {
-            "shown": shown, "candidates": candidates, "cascade": self.cascade_.to_dict(), **beside,
+            "shown": shown, "weights": self.weights_, "candidates": candidates,
+            "cascade": self.cascade_.to_dict(), **beside,
         }  # fmt: skip
 
     def _facts(self) -> list[str]:
@@ -410,7 +452,7 @@ class AutoCascade(Baseline[LearnedDensityTree]):
         if self._shown_cascade is not self._asked:
             word = "draws" if chosen.summary_.is_tempered else "posterior"
             about = (Pieces([f"the {word} of the chosen model, not of the tree shown:"]),)
-        found = (*chosen._warnings_page(), *self._choice_page())
+        found = (*chosen._warnings_page(), *self._average_page(), *self._choice_page())
         return (*found, BLANK, *about, *chosen._posterior_page())
 
     # -- files -------------------------------------------------------------------------------------
@@ -420,7 +462,8 @@ class AutoCascade(Baseline[LearnedDensityTree]):
             "candidates": [one.to_record() for one in self._candidates],
             "cascade": self.cascade_.to_record(),
             "readable": None if self.readable_ is None else self.readable_.to_record(),
-            "mixture": None if self.mixture_ is None else self.mixture_.to_record(),
+            "weights": self.weights_,
+            "mixtures": {kind: one.to_record() for kind, one in self.mixtures_.items()},
         }
 
     def _read_own(self, record: Mapping[str, Any]) -> None:
@@ -428,8 +471,14 @@ class AutoCascade(Baseline[LearnedDensityTree]):
         self.cascade_ = self._read_cascade(record["cascade"])
         beside = record["readable"]
         self.readable_ = None if beside is None else self._read_cascade(beside)
-        mixture = record["mixture"]
-        self.mixture_ = None if mixture is None else MixtureBeside.from_record(mixture)
+        self.weights_ = dict(record.get("weights", {"cascade": 1.0}))  # not in earlier files
+        self.mixtures_ = {
+            kind: MixtureDensity.from_record(one, self.schema_)
+            for kind, one in record.get("mixtures", {}).items()
+        }
+        total = sum(check_probability("weights", one) for one in self.weights_.values())
+        if {*self.weights_} != {"cascade", *self.mixtures_} or not isclose(total, 1.0):
+            raise ModelFileError("weights must be of the cascade and its mixtures, with sum 1")
 
     def _read_cascade(self, record: Mapping[str, Any]) -> Any:
         for kind in (LeafCascade, BranchCascade):

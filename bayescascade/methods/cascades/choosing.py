@@ -6,35 +6,33 @@ If every kind of cascade can be summed over, the largest log evidence decides. O
 rows compare the candidate of the largest evidence with those that only chains can explore, and with
 tempered averages, which are not Bayesian; see `held_out`.
 
-Finally the best is compared with a mixture. Its kind, smoothing and number of classes are chosen
-within the training rows, by a search of seconds; `CascadeMixture` searches further. A difference
-counts if it matters to a reader and is not explained by chance: if it is above 0.05 nats a row, and
-above twice its standard error.
+Finally the best is stacked with mixtures of classes, the best of each kind: held-out rows of up to
+five folds choose the weights of the average that predicts; see `model.stacking`. The smoothing and
+number of classes are chosen within the training rows of the first fold, by a search of seconds;
+`CascadeMixture` searches further.
 
-No density scores rows better than their own shares do: for n rows, w_i of them in cell i, ``sum_i
-w_i ln p_i <= sum_i w_i ln(w_i / n)``. In tables of few cells this bound often excludes such a gain,
-and no mixture needs to be fitted.
+The cascade predicts alone unless the average gains 0.01 nats a row. No density scores rows better
+than their own shares do: for n rows, w_i of them in cell i, ``sum_i w_i ln p_i <= sum_i w_i ln(w_i
+/ n)``. In tables of few cells this bound often excludes the gain, and no mixture is fitted.
 """
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from scipy.special import logsumexp
 
 from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import TooLargeError
 from bayescascade.base.threads import n_threads_of, single_threaded
-from bayescascade.base.typed_words import typed
 from bayescascade.base.watch import OutOfTime, check_time, watch_in_use
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.held_out import Candidate, HeldOut, weighed
 from bayescascade.methods.mixtures.choosing import NUMBERS, Chooser as MixtureChooser, climb_all
 from bayescascade.methods.mixtures.density import MixtureDensity
-from bayescascade.methods.mixtures.em import KINDS, Rows, log_cells
-from bayescascade.model.standard_errors import WeightedMean
-from bayescascade.report.numbers import with_error
+from bayescascade.methods.mixtures.em import KINDS, Rows, Settings, log_cells
+from bayescascade.model.stacking import stacking_weights
 
 EFFORTS = {"quick": 4e9, "normal": 6e10, "thorough": 6e11}
 """Nanoseconds of one core for choice and search, by `effort`."""
@@ -58,77 +56,62 @@ _SEARCHED = (
 )
 """The candidates for chains, if sums over all trees do not fit."""
 
-_LEAST_GAIN, _ERRORS = 0.05, 2.0
-_LEAST_ROWS = 70.0  # held-out rows, for a standard error of the gain
+_LEAST_GAIN = 0.01  # nats a row
+_ENOUGH = 500  # distinct held-out rows to choose weights by
 _SMOOTHINGS = (1.0, 4.0, 16.0)
 _N_STARTS, _MAX_ITER, _TOL = 2, 50, 3e-4
 _MOST_STEPS = 1e11  # for choosing a mixture: some seconds
 
 
-class MixtureBeside(NamedTuple):
-    """Score of a mixture on held-out rows, compared with a cascade."""
+Average: TypeAlias = tuple[dict[str, MixtureDensity], dict[str, float]]
+"""Mixtures by their kind, and the weights of the "cascade" and of each of them."""
 
-    n_components: int
-    gain: float  # nats a row over the cascade
-    error: float  # standard error of the gain; infinite if it is unknown
-
-    @property
-    def words(self) -> str:
-        """A sentence if the mixture is better; otherwise empty."""
-        if not (self.gain > _LEAST_GAIN and self.gain > _ERRORS * self.error):
-            return ""
-        gain = with_error(f"{self.gain:.2f}", self.error, 2)
-        return (
-            f"a mixture of {self.n_components} classes scores {gain}"
-            f" nats a row better on held-out rows: {typed('CascadeMixture', '--model mixture')}"
-        )
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> "MixtureBeside":
-        """Read the result of `to_record`."""
-        error = math.inf if record["error"] is None else float(record["error"])
-        return cls(int(record["n_components"]), float(record["gain"]), error)
-
-    def to_record(self) -> dict[str, Any]:
-        """Return plain JSON types, with None for an unknown error."""
-        return {**self._asdict(), "error": self.error if math.isfinite(self.error) else None}
+_ALONE: Average = {}, {"cascade": 1.0}
 
 
-def weigh_mixture(
-    folds: Sequence[tuple[Table, Table]], of_cascade: Floats, seed: int, n_jobs: int | None
-) -> MixtureBeside | None:
-    """Return a mixture's score compared with a cascade's; None if no mixture can be clearly better.
+def stacked(
+    table: Table, folds: Sequence[tuple[Table, Table]], alone: Floats, seed: int, n_jobs: int | None
+) -> Average:
+    """Return mixtures of a table, and the weights of these and of a cascade; see the module.
 
-    Each fold is (learned, held out), and settings are chosen within the first; of_cascade (n_held,)
-    float64: log densities of the held-out rows, in the folds' order.
+    Each fold is (learned, held out), and settings are chosen within the first; alone (n_held,)
+    float64: the cascade's log densities of the held-out rows, in the folds' order.
     """
     weights = np.concatenate([held.weights for _, held in folds])
     most = sum(_most_log_density(held) for _, held in folds)
-    if most - float(weights @ of_cascade) <= _LEAST_GAIN * weights.sum():
-        return None
+    if most - float(weights @ alone) <= _LEAST_GAIN * weights.sum():
+        return _ALONE
     n_threads, watch = n_threads_of(n_jobs), watch_in_use()
     chosen_by, found_by = np.random.SeedSequence(seed).spawn(2)
     grid, steps = (KINDS, _SMOOTHINGS, NUMBERS), (_MAX_ITER, _TOL, n_threads, watch)
+
+    def fitted(tables: Sequence[Table], settings: Settings) -> list[MixtureDensity]:
+        rows = [Rows.of(one) for one in tables]
+        found, is_interrupted = climb_all(rows, settings, found_by, _N_STARTS, *steps)
+        if is_interrupted:
+            raise KeyboardInterrupt
+        check_time()
+        best = (max(climbs, key=lambda one: one.objective[-1]).components for climbs in found)
+        return [MixtureDensity.of(table.schema, *one) for one in zip(rows, best, strict=True)]
+
     with single_threaded():
         chooser = MixtureChooser(folds[0][0], grid, chosen_by, *steps, lambda _: None, _MOST_STEPS)
-        settings = chooser.choose()[0].settings
+        best = {one.settings.kind: one.settings for one in reversed(chooser.choose())}
         if chooser.is_interrupted:
             raise KeyboardInterrupt
         check_time()
-        learned = [Rows.of(learned) for learned, _ in folds]
-        found, is_interrupted = climb_all(learned, settings, found_by, _N_STARTS, *steps)
-    if is_interrupted:
-        raise KeyboardInterrupt
-    check_time()
-    scores = []
-    for rows, climbs, (_, held) in zip(learned, found, folds, strict=True):
-        best = max(climbs, key=lambda one: one.objective[-1])
-        mixture = MixtureDensity.of(held.schema, rows, best.components)
-        scores.append(mixture.score_codes(held.codes.astype(np.int32)))
-    gain = WeightedMean(least=_LEAST_ROWS)
-    gain.add(np.concatenate(scores) - of_cascade, weights)
-    error = gain.standard_error
-    return MixtureBeside(settings.n_components, gain.mean, math.inf if math.isnan(error) else error)
+        learned, codes = [one for one, _ in folds], [one.codes.astype(np.int32) for _, one in folds]
+        scores = [alone]
+        for settings in best.values():
+            own = zip(fitted(learned, settings), codes, strict=True)
+            scores.append(np.concatenate([one.score_codes(held) for one, held in own]))
+        shares = stacking_weights(np.array(scores), weights).tolist()
+        averaged = logsumexp(scores, axis=0, b=np.array(shares)[:, np.newaxis])
+        if weights @ (averaged - alone) <= _LEAST_GAIN * weights.sum():
+            return _ALONE
+        kept = {kind: w for kind, w in zip(best, shares[1:], strict=True) if w > 0.0}
+        mixtures = {kind: fitted([table], best[kind])[0] for kind in kept}
+    return mixtures, {"cascade": shares[0], **kept}
 
 
 def _most_log_density(table: Table) -> float:
@@ -145,7 +128,7 @@ class Choice(NamedTuple):
     is_interrupted: bool  # whether by Ctrl-C or the time limit
     is_out_of_time: bool
     nanoseconds_left: float
-    mixture: MixtureBeside | None  # None if it was not weighed
+    average: Average
 
 
 @dataclass(eq=False)
@@ -167,15 +150,16 @@ class Chooser:
         """Compare candidates, and return the choice; Ctrl-C ends it once a candidate is known."""
         self.left = self._all = EFFORTS[self.effort]
         compared, is_interrupted, is_out_of_time = list[Candidate](), False, False
-        mixture = None
+        average = _ALONE
         try:
             self._weigh_all()
             held_out = HeldOut([], self.seed, self.n_jobs, self.memory_limit)
             if not self.is_by_evidence and self.effort != "quick":
                 held_out = HeldOut.of(self.table, self.seed, self.n_jobs, self.memory_limit)
             if held_out.folds:
-                compared, held_out = self._compare(held_out)
-                mixture = self._mixture_beside(_with(compared, self._summed)[0], held_out)
+                compared, scored = self._compare(held_out)
+                best = _with(compared, self._summed)[0]
+                average = self._stacked(best, scored, held_out)
         except KeyboardInterrupt as ended:
             if not self.known:
                 raise
@@ -184,7 +168,7 @@ class Chooser:
         trees = (one for one in best_first[1:] if one.is_readable)
         readable = next((one for one in trees if one.kind[0] != "dependent"), None)
         return Choice(
-            tuple(best_first), readable, is_interrupted, is_out_of_time, self.left, mixture
+            tuple(best_first), readable, is_interrupted, is_out_of_time, self.left, average
         )
 
     @property
@@ -314,16 +298,19 @@ class Chooser:
         self.left -= allowed
         return found, held_out
 
-    def _mixture_beside(self, best: Candidate, held_out: HeldOut) -> MixtureBeside | None:
-        """Return a mixture's score on the held-out rows of the best; None if no mixture can win."""
-        if best.held_out != best.held_out:
-            held_out = held_out.affordable([best], _OF_HELD * self._all / 2)
-            (best, *_) = self._scored(held_out, [best], 0)
+    def _stacked(self, best: Candidate, held_out: HeldOut, more: HeldOut) -> Average:
+        """Return the result of `stacked`; if few rows are scored, `more` are, as many as can be."""
+        n_scored = held_out.rows.get(best.key, np.empty(0)).size
+        more = more.affordable([best], self.left - 1e9 * best.expected_seconds)
+        n_more = sum(held.n_distinct for _, held in more.folds)
+        if best.is_summed and n_scored < min(_ENOUGH, n_more):
+            held_out = more
+            self._scored(held_out, [best], 0)
         self.report("fitting mixtures")
         of_cascade = held_out.rows[best.key]
         n_rows = np.cumsum([held.n_distinct for _, held in held_out.folds])
         folds = held_out.folds[: int(np.searchsorted(n_rows, of_cascade.size)) + 1]
-        return weigh_mixture(folds, of_cascade, self.seed, self.n_jobs)
+        return stacked(self.table, folds, of_cascade, self.seed, self.n_jobs)
 
     def _scored(
         self, held_out: HeldOut, contestants: list[Candidate], n_steps: int

@@ -11,7 +11,7 @@ import pytest
 
 import bayescascade
 from bayescascade import AutoCascade, BranchCascade, CascadeMixture, LeafCascade
-from bayescascade.base.errors import DataError
+from bayescascade.base.errors import DataError, ModelFileError
 from bayescascade.base.watch import Watch
 from bayescascade.methods.cascades import choosing, held_out
 from bayescascade.methods.cascades.choosing import Chooser
@@ -153,32 +153,64 @@ def classes_of(n_rows, noise, seed):
     return pd.DataFrame(told)
 
 
-def test_an_unknown_error_of_a_mixture_is_saved():
-    """Too few held-out rows for an error must not end a fit when it is saved."""
-    beside = choosing.MixtureBeside(3, 0.1, math.inf)
-    record = json.loads(json.dumps(beside.to_record(), allow_nan=False))
-    assert choosing.MixtureBeside.from_record(record) == beside
-    assert beside.words == ""
+def averaged(frame):
+    """Return a cascade and a mixture with known weights, as if held-out rows had chosen them."""
+    model = AutoCascade("quick", random_state=0).fit(frame)
+    mixture = CascadeMixture(2, kind="independent", smoothing=1.0, random_state=0).fit(frame)
+    model.mixtures_ = {"independent": mixture.mixture_}
+    model.weights_ = {"cascade": 0.25, "independent": 0.75}
+    return model
+
+
+def test_the_average_is_one_density_of_complete_and_incomplete_rows():
+    """Scores, gaps, draws and predictions are all of the same weighted average."""
+    model = averaged(chains_of(2, 60, 1))
+    rows = pd.DataFrame(itertools.product("012", repeat=2), columns=["c0", "c1"])
+    parts = [model.cascade_, model.mixtures_["independent"]]
+    expected = [0.25, 0.75] @ np.exp([one.score_codes(model.encode(rows)) for one in parts])
+    np.testing.assert_allclose(np.exp(model.score_samples(rows)), expected)
+    assert expected.sum() == pytest.approx(1.0)
+    of_ones = expected[rows["c1"] == "1"]
+    gap = {"c0": [None], "c1": ["1"]}
+    assert np.exp(model.score_samples(gap))[0] == pytest.approx(of_ones.sum())
+    np.testing.assert_allclose(model.predict_proba(gap, "c0").iloc[0], of_ones / of_ones.sum())
+    drawn = model.sample(20_000, random_state=0).value_counts()
+    seen = np.array([drawn.get(tuple(row), 0) for row in rows.itertuples(index=False)])
+    for is_drawn, density in (
+        (True, expected),
+        (False, np.exp(model.cascade_.score_samples(rows))),
+    ):
+        errors = abs(seen - 20_000 * density) / np.sqrt(20_000 * density)
+        assert (errors.max() < 6) == is_drawn
+    assert model.explain(rows.iloc[0]).startswith("tree shown: ")
+
+
+def test_files_keep_the_average_and_files_without_one_are_read():
+    """A loaded model would else predict by the cascade alone; earlier files have no weights."""
+    model = averaged(chains_of(2, 60, 1))
+    words = "weighted average cascade 0.25 mixture of 2 classes (independent columns) 0.75"
+    assert words in " ".join(str(model).split())
+    record = json.loads(json.dumps(model.to_record()))
+    loaded = AutoCascade.from_record(record)
+    assert (str(loaded), loaded.to_record()) == (str(model), record)
+    with pytest.raises(ModelFileError, match="weights"):
+        AutoCascade.from_record(record | {"weights": {"cascade": 0.5, "independent": 0.75}})
+    before = AutoCascade.from_record(
+        {k: record[k] for k in record.keys() - {"weights", "mixtures"}}
+    )
+    assert before.weights_ == {"cascade": 1.0}
 
 
 @pytest.mark.slow
-def test_a_mixture_that_is_better_is_named(monkeypatch, tmp_path):
-    """In one line, with a gain that CascadeMixture has at least; not if it is chance."""
+def test_the_average_predicts_better_where_there_are_classes(monkeypatch):
+    """Or as well as the cascade alone, where a mixture has nothing to add."""
     monkeypatch.setitem(choosing.EFFORTS, "normal", 4e9)
-    frame, unseen = classes_of(500, 0.3, 0), classes_of(4_000, 0.3, 1)
-    model = AutoCascade(random_state=0, n_chains=2, n_steps=300).fit(frame)
-    told = f"a mixture of {model.mixture_.n_components} classes scores {model.mixture_.gain:.2f}"
-    assert told in " ".join(str(model).split())
-    mixture = CascadeMixture(random_state=0).fit(frame)
-    gain = (mixture.score_samples(unseen) - model.score_samples(unseen)).mean()
-    assert gain > model.mixture_.gain - 4 * model.mixture_.error  # it looks further
-    model.save(tmp_path / "model.json")
-    loaded = bayescascade.load(tmp_path / "model.json")
-    assert str(loaded) == str(model)
-
-    nothing = AutoCascade(random_state=0, n_chains=2, n_steps=300).fit(classes_of(500, 1.0, 2))
-    assert nothing.mixture_.words == ""
-    assert "a mixture of" not in str(nothing)
+    for noise, gain in ((0.3, 0.1), (1.0, -0.01)):
+        seen, unseen = classes_of(500, noise, 0), classes_of(4_000, noise, 1)
+        model = AutoCascade(random_state=0, n_chains=2, n_steps=300).fit(seen)
+        alone = model.cascade_.score_samples(unseen)
+        assert (model.score_samples(unseen) - alone).mean() > gain
+        assert sum(model.weights_.values()) == pytest.approx(1.0)
 
 
 @pytest.mark.slow
@@ -270,8 +302,8 @@ def test_small_tables_are_fitted_or_refused_in_words(cells):
 def test_no_mixture_is_fitted_where_no_density_could_score_better():
     """Of few cells the rows' own shares score hardly better than the cascade: the fit is quick."""
     frame = pd.DataFrame(itertools.product("abc", "xy", range(2)), columns=["a", "b", "c"])
-    frame = frame.sample(3_000, replace=True, weights=np.arange(12) + 1, random_state=0)
-    assert AutoCascade(random_state=0).fit(frame).mixture_ is None
+    frame = frame.sample(30_000, replace=True, weights=np.arange(12) + 1, random_state=0)
+    assert AutoCascade(random_state=0).fit(frame).mixtures_ == {}
 
 
 def test_what_is_no_other_setting_is_weighed_once():
