@@ -2,8 +2,10 @@
 
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from typing import Any
 
 import click
@@ -44,10 +46,20 @@ class InputFile(FileName):
         if len(names) > 1:
             both = " and ".join(names)
             raise click.UsageError(f"standard input (-) must be given once, got {both}", ctx)
-        stored = Path(ctx.with_resource(TemporaryDirectory()), "stdin")
+        stored = Path(ctx.with_resource(_folder()), "stdin")
         with named_errors(str(stored)), stored.open("wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
         return str(stored)
+
+
+@contextmanager
+def _folder() -> Iterator[str]:
+    """Make a folder; it also goes, without a warning, if a later option is wrong."""
+    folder = mkdtemp()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
 
 
 INPUT = InputFile()
