@@ -13,7 +13,7 @@ import signal
 import threading
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 import joblib
@@ -87,7 +87,7 @@ class Shared(Generic[T]):
 
 def results_of_workers(
     function: Callable[..., R], calls: Iterable[tuple[Any, ...]], n_workers: int
-) -> Iterator[R]:
+) -> Generator[R, None, None]:
     """Yield ``function(*call)`` for each of `calls`, in their order, as soon as it is ready.
 
     Exceptions and warnings of a call are raised here. The workers end when this generator ends,

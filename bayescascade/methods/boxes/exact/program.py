@@ -16,6 +16,7 @@ HiGHS calculates in floats with tolerances of its own, 1e-6, so its result is no
 digit; its bound is reported unchanged.
 """
 
+from contextlib import closing
 from functools import partial
 from time import perf_counter
 
@@ -113,13 +114,10 @@ def _solved(
     worth: np.ndarray, is_whole: np.ndarray, limits: LinearConstraint, options: dict[str, float]
 ) -> OptimizeResult:
     """Return what HiGHS finds, in another process: Ctrl-C cannot end it in this one."""
-    given = {"integrality": is_whole, "bounds": Bounds(0.0, 1.0), "constraints": limits}
-    solve = partial(milp, -worth, **given, options=options)
-    results = results_of_workers(solve, [()], n_workers=2)
-    try:
+    bounds = Bounds(0.0, 1.0)
+    solve = partial(milp, -worth, integrality=is_whole, bounds=bounds, constraints=limits)
+    with closing(results_of_workers(partial(solve, options=options), [()], n_workers=2)) as results:
         return next(results)
-    finally:
-        results.close()
 
 
 def _beyond(firsts: np.ndarray, depths: list[int], n_levels: np.ndarray) -> list[int]:
