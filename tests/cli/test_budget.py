@@ -297,13 +297,13 @@ def test_a_forest_is_pruned_for_each_budget(tmp_path):
 
 def test_ways_to_spend_a_budget_are_compared_by_labels(monkeypatch):
     """On digits, one forest of few columns a split erred 22 % without them and 12 % with them."""
-    fit, given = BudgetPruneClassifier.fit, []
+    fit_budgets, given = BudgetPruneClassifier.fit_budgets, []
 
-    def spy(self, *arguments, **others):
+    def spy(self, budgets, *arguments, **others):
         given.extend([*arguments, *others.values()])
-        return fit(self, *arguments, **others)
+        return fit_budgets(self, budgets, *arguments, **others)
 
-    monkeypatch.setattr(BudgetPruneClassifier, "fit", spy)
+    monkeypatch.setattr(BudgetPruneClassifier, "fit_budgets", spy)
     assert run("budget", CLINIC, *PRUNED, "--budgets", 8).exit_code == 0
     assert [len(rows) for rows in given] == [751, 751, 375, 375]
 

@@ -67,7 +67,7 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
     Methods are compared with each other, and with buying nothing, on validation rows. Without
     labels of these, whole methods are cross-validated in 5 folds if there are fewer than 1,000
     rows; otherwise a quarter of the rows is held out. After a first round, on two of the folds or
-    with a quarter of the rows to learn from, the better half of four or more methods goes on. Of
+    with a quarter of the rows to learn from, the better half of four or more methods continues. Of
     methods within a standard error of the best over all budgets, the first is taken; another is
     taken for a budget at which it is better by more than that.
 

@@ -3,7 +3,7 @@
 Methods are judged on validation rows, which they also use to choose their settings. If rows are
 few, methods are cross-validated: each is fitted once per fold, and once to all rows, which gives
 the model that is kept. Without a limit of time there are two rounds. In the first, all methods
-learn from a quarter of the rows, or are judged by two of the folds. The better half of them goes on
+learn from a quarter of the rows, or are judged by two of the folds. The better half continues
 (Jamieson and Talwalkar, *Non-stochastic Best Arm Identification and Hyperparameter Optimization*,
 AISTATS, 2016): first those that are best at some budget, then those of the least mean error.
 

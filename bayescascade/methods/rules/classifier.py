@@ -105,8 +105,8 @@ time_limit, until, checkpoint, resume, progress
     >>> model = RuleListClassifier(n_steps=200, random_state=0).fit(frame, frame["sky"] == "grey")
     >>> model.predict(pd.DataFrame({"sky": ["blue"], "wind": ["no"]}))
     array([False])
-    >>> for told in model.explain({"sky": "grey", "wind": "no"}).split("; "):
-    ...     print(told)
+    >>> for text in model.explain({"sky": "grey", "wind": "no"}).split("; "):
+    ...     print(text)
     sky is grey: P(True) = 0.95 (95% 0.84-1.00), n = 20
     average over draws: P(True) = 0.95 (95% 0.82-1.00)
     """
