@@ -24,7 +24,6 @@ CHANGED: dict[str, dict[str, Any]] = {
     "boosted gate": {"n_boosted": 100, "tradeoff": None},
     "miser": {"n_boosted": 100},
     "prune": {"forest": None},
-    "selected": {"n_trees": 20, "budget": None},
     "classifiers": {"budget": 8.5},
     "det": {"n_folds": 20},
     "mixture": {"n_components": "auto"},
