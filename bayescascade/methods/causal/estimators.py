@@ -141,7 +141,7 @@ class AdditiveNoiseModel(DirectionModel):
     >>> from bayescascade import AdditiveNoiseModel
     >>> rng = np.random.default_rng(0)
     >>> dose = rng.uniform(-1, 1, 400)
-    >>> response = np.tanh(3 * dose) + 0.3 * rng.normal(size=400)
+    >>> response = np.exp(dose) + 0.5 * rng.normal(size=400)
     >>> model = AdditiveNoiseModel(random_state=0).fit(dose, response)
     >>> model.direction_
     'x->y'
