@@ -81,7 +81,6 @@ PROBLEMS = {
     "det": Long("det", {"n_folds": 3_000}),
     "mixture": Long("mixture", {"n_components": 5, "n_starts": 3_000}, LARGE),
     "forest": Long("forest", {"max_trees": 20_000, "budget": None}),
-    "selected": Long("selected", {"n_trees": 200, "budget": 20.0}, (3_000, 40, 4)),
     "prune": Long("prune", {"budget": 6.0}, OF_FOREST),
     "gate": Long("gate", {"learner": "linear", "n_trees": 5}, (3_000, 40, 4)),
     "boosted gate": Long("boosted gate", {"n_boosted": 10**5, "n_trees": 5}),

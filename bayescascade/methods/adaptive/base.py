@@ -139,9 +139,11 @@ class GatedClassifier(WithinBudgets, BudgetedClassifier):
         model._measure(rows, trial.watch)
         model.sent_share_ = float(model._model.sent(rows).mean())
         if best is not None and budget is not None and not model._reads_nothing:
-            judges = trial.judges
-            said = judged.local_chances(judges.rows).argmax(axis=1) != judges.labels
-            wrong = np.where(judged.sent(judges.rows), judges.full_wrong, said)
+            judges, wrongs = trial.judges, []
+            for at in (judged, model._model):  # both must be better than nothing
+                said = at.local_chances(judges.rows).argmax(axis=1) != judges.labels
+                wrongs.append(np.where(at.sent(judges.rows), judges.full_wrong, said))
+            wrong = max(wrongs, key=np.mean)
             nothing = judges.labels != trial.training.commonest
             model._settle(Choice.of(judges.words, wrong, nothing, trial.training))
         return model
