@@ -237,7 +237,8 @@ def test_the_page_begins_with_rows_held_out(tmp_path):
     head, table = found.stdout.split("\n\n")[:2]
     assert head.startswith("tic_tac_toe.csv")
     assert [line.split("  ")[0] for line in table.splitlines()[:5]] == [
-        "958 held-out rows", "average over draws", "this list", "logistic regression", "most common class",
+        "958 held-out rows", "average over draws", "this list",
+        "logistic regression", "most common class",
     ]  # fmt: skip
     assert "65.3 ± 2.4 %" in table  # of 958 boards x has won 626
     assert run("show", path).stdout == found.stdout
