@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bayescascade.cli.completion import INPUT
 from bayescascade.cli.declared import Models, option_of, parameters_of, words_of
+from bayescascade.cli.file_types import INPUT
 from bayescascade.cli.learning import Lesson, Task, learning, outputs_of
 from bayescascade.cli.options import (
     BUDGETS_OPTION,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from bayescascade.cli.completion import INPUT
+from bayescascade.cli.file_types import INPUT
 from bayescascade.cli.loading import in_role
 from bayescascade.cli.options import Real, name_and_rest, split_commas
 

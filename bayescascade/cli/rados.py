@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from bayescascade.cli.completion import INPUT
 from bayescascade.cli.declared import Models, option_name, option_of, parameters_of
+from bayescascade.cli.file_types import INPUT
 from bayescascade.cli.learning import Lesson, Task, learning, outputs_of, set_up
 from bayescascade.cli.options import CHOICE_OPTIONS, SAVE_OPTION, Bounds, listed, with_options
 from bayescascade.cli.reading import with_reading

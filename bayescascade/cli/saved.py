@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from bayescascade.cli.completion import INPUT
 from bayescascade.cli.deciding import decision_of, with_decision
+from bayescascade.cli.file_types import INPUT
 from bayescascade.cli.loading import (
     BUDGET_OPTION,
     ROWS_OPTION,

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bayescascade.cli.budget import FoundWithin, budgets_of
-from bayescascade.cli.completion import INPUT
 from bayescascade.cli.declared import Models, option_of, parameters_of
+from bayescascade.cli.file_types import INPUT
 from bayescascade.cli.learning import Lesson, Task, learning, outputs_of
 from bayescascade.cli.options import BUDGETS_OPTION, CHOICE_OPTIONS, TARGET_OPTION, with_options
 from bayescascade.cli.reading import with_reading

@@ -12,7 +12,7 @@ import click
 import pytest
 
 from bayescascade.cli.application import application
-from bayescascade.cli.completion import InputFile
+from bayescascade.cli.file_types import InputFile
 from tests.cli.conftest import CLINIC, TIC_TAC_TOE, TITANIC, assert_error, run
 from tests.cli.test_processes import COMMAND, environment
 
