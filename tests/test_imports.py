@@ -37,6 +37,15 @@ model = DensityEstimationTree().fit({TITANIC!r})
 print(model, model.tree_.to_dict(), model.score_samples({TITANIC!r}))
 """
 
+SHOWN = f"""
+sys.argv = ["bayescascade", "show", "/no/such/model.json"]
+{MAIN}
+print(sys.modules["scipy.stats"].__class__.__name__)
+from scipy.stats import norm
+import scipy.stats.distributions
+print(norm.cdf(0.0), scipy.stats.beta.ppf(0.5, 1, 1))
+"""
+
 
 def imported_by(code: str, **environment: str) -> tuple[str, set[str]]:
     """Return what a program prints, and which libraries it has imported."""
@@ -64,6 +73,12 @@ def test_tables_are_read_without_what_estimators_need():
     printed, libraries = imported_by(READING)
     assert printed == "2201\n"
     assert libraries <= {"joblib", "numpy", "pandas", "pyarrow"}
+
+
+def test_commands_do_not_load_what_only_their_libraries_import():
+    """scikit-learn imports half a second of statistics for one function that we do not call."""
+    printed = imported_by(SHOWN)[0].splitlines()
+    assert printed[-2:] == ["_Deferred", "0.5 0.5"]
 
 
 @pytest.mark.slow

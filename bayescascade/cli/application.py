@@ -22,6 +22,7 @@ from bayescascade.cli.classify import classify
 from bayescascade.cli.compare import compare
 from bayescascade.cli.completion import complete_files, completion
 from bayescascade.cli.compress import compress
+from bayescascade.cli.deferred import defer
 from bayescascade.cli.doctor import doctor
 from bayescascade.cli.effect import effect
 from bayescascade.cli.evidence import evidence
@@ -154,6 +155,7 @@ complete_files(application)
 def main() -> NoReturn:
     """Run the command line with the arguments of this process, and exit."""
     gc.set_threshold(_NEW_OBJECTS)
+    defer("scipy.stats", "numpy.f2py")
     try:
         application.main()
     except KeyboardInterrupt:

@@ -12,8 +12,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.special import rel_entr
-from scipy.stats import chi2
+from scipy.special import chdtrc, rel_entr
 
 from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.typed_words import typed
@@ -89,7 +88,7 @@ def associations_of(joint: Floats, starts: Integers, n_rows: float) -> list[Asso
     first, second = np.triu_indices(n_others.size, 1)
     information = by_columns[first, second].clip(min=0.0)
     degrees = np.maximum(n_others[first] * n_others[second], 1)
-    tails = chi2.sf(2.0 * n_rows * information, degrees)
+    tails = chdtrc(degrees, 2.0 * n_rows * information)
     found = []
     for pair in np.flatnonzero(tails * first.size < _MOST_FALSE).tolist():
         u, v = int(first[pair]), int(second[pair])
