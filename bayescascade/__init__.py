@@ -10,26 +10,8 @@ compare with, and `CascadeMixture` finds classes of rows. `BudgetPruneClassifier
 saved models. Everything is imported when first used, so that ``import bayescascade`` is quick.
 """
 
-from typing import Any
-from warnings import warn
-
 import lazy_loader
 
 __version__ = "0.1.0"
 
-_imported, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
-
-_FORMER = {
-    "BudgetError": "ParameterError",
-    "BudgetPrune": "BudgetPruneClassifier",
-    "DensityList": "LearnedDensityList",
-    "DensityTree": "LearnedDensityTree",
-    "StochasticNeighborCompression": "NeighborCompressionClassifier",
-}
-
-
-def __getattr__(name: str) -> Any:  # Any: a public class or function
-    """Import a public name; one of before is today's, with a warning."""
-    if name in _FORMER:
-        warn(f"bayescascade.{name} is now {_FORMER[name]}", FutureWarning, stacklevel=2)
-    return _imported(_FORMER.get(name, name))
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -111,12 +111,3 @@ def test_readme_is_short_enough_to_be_read():
 
 def _numbers(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", text)[:3])
-
-
-def test_names_of_before_are_todays():
-    """A program of before goes on, and says what to write."""
-    for former, today in bayescascade._FORMER.items():
-        with pytest.warns(FutureWarning, match=f"bayescascade.{former} is now {today}"):
-            assert getattr(bayescascade, former) is getattr(bayescascade, today)
-    with pytest.raises(AttributeError):
-        _ = bayescascade.NoSuchName

@@ -7,7 +7,6 @@ nothing heavy. Estimators get their defaults and checks from there, and commands
 from collections.abc import Mapping
 from copy import copy
 from typing import Any, ClassVar, Generic, TypeVar
-from warnings import warn
 
 T = TypeVar("T")
 
@@ -24,7 +23,7 @@ class Parameter(Generic[T]):
     numbers if it is a number; none: what None means, such as "all", None where it is not allowed;
     in_commands: the default of commands, if that is another; option: its name in commands, if not
     its own without "n_"; metavar: what stands for its value in the help; more: what else the
-    docstring says, and typed: the type that it gives; former: today's words by those of before;
+    docstring says, and typed: the type that it gives;
     limits of a number: `minimum` and `maximum`, of a real one also `above` and `below`.
     """
 
@@ -44,7 +43,6 @@ class Parameter(Generic[T]):
         metavar: str | None = None,
         more: str = "",
         typed: str = "",
-        former: Mapping[str, str] | None = None,
         **limits: float,
     ) -> None:
         self.default = default
@@ -56,7 +54,6 @@ class Parameter(Generic[T]):
         self.metavar = metavar
         self.more = more
         self._typed = typed
-        self.former = former or {}
         self.limits: dict[str, Any] = limits
         self._option = option
 
@@ -93,8 +90,6 @@ class Parameter(Generic[T]):
         """Return a value in plain types; ParameterError names `name` or the parameter."""
         from bayescascade.base.errors import ParameterError
 
-        if isinstance(value, str):
-            value = self.former.get(value, value)
         is_word = isinstance(value, str) and value in self.words
         if is_word or (value is None and self.none is not None):
             return value
@@ -226,10 +221,7 @@ class Parameters:
 
     @classmethod
     def check_values(cls, **given: Any) -> None:
-        """Raise ParameterError if a value is out of its range; warn about former words."""
+        """Raise ParameterError if a value is out of its range."""
         declared = cls.declared()
         for name, value in given.items():
-            former = declared[name].former
             declared[name].check(value)
-            if isinstance(value, str) and value in former:
-                warn(f'{name}="{value}" is now "{former[value]}"', FutureWarning, 3)

@@ -85,20 +85,8 @@ def _type(declared: Collection[Parameter[Any]]) -> click.ParamType | None:  # ty
         return types.TwoLevels()
     if isinstance(first, Choice):
         words = dict.fromkeys(word for each in declared for word in each.words)
-        return Words(words, {k: v for each in declared for k, v in each.former.items()})
+        return click.Choice(list(words))
     return None if isinstance(first, Other) else _Number(first)
-
-
-class Words(click.Choice):  # type: ignore[type-arg] # only words
-    """One of some words; a former word means today's."""
-
-    def __init__(self, words: Iterable[str], former: Mapping[str, str]) -> None:
-        super().__init__(list(words))
-        self.former = former
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Return the word."""
-        return super().convert(self.former.get(value, value), param, ctx)
 
 
 class _Number(types.CheckedNumber[Any]):

@@ -5,9 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bayescascade.base.texts import with_article
-from bayescascade.cli.declared import Words
 from bayescascade.cli.options import Real
-from bayescascade.model.parameters import FORMER_UNKNOWN
 
 if TYPE_CHECKING:
     from bayescascade.data.read_as import ReadAs
@@ -17,7 +15,7 @@ _SLOW_ROWS = 10_000
 
 UNKNOWN_OPTION = click.option(
     "--unknown",
-    type=Words(["ignore", "rare", "error"], FORMER_UNKNOWN),
+    type=click.Choice(["ignore", "rare", "error"]),
     help="A level that the model does not know counts as missing (ignore); gives its row a very "
     "low density, if the model is a density (rare); or is an error (error). Default: the setting "
     "of the fit.",

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from bayescascade.base.arrays import Codes, Integers
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
-from bayescascade.base.former import former
 from bayescascade.data.arrow_frames import is_lazy
 from bayescascade.data.changed_source import with_parts
 from bayescascade.data.column import MISSING, Column
@@ -212,8 +211,6 @@ class Schema:
         if codes.shape[1] != 1:
             raise DataError(f"a row must have one value per column, got {codes.shape[1]}")
         return codes[:, 0]
-
-    encode_evidence = former("encode_evidence", "encode_conditions")
 
     def encode_conditions(self, conditions: Mapping[str, object]) -> dict[int, tuple[int, ...]]:
         """Return the sorted codes that conditions allow, by column index.

@@ -1,9 +1,9 @@
 """Estimators whose posterior is over densities: they score and sample by one density, or by all."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 from scipy.special import logsumexp
@@ -29,8 +29,6 @@ class DensityEstimator(ReadableDensity[D], PosteriorEstimator[S, C, D], Generic[
 
     Subclasses have a parameter `density`: "posterior_mean", or "empirical" for shares of the rows.
     """
-
-    _later_parameters: ClassVar[Mapping[str, Any]] = {"unknown": "error"}
 
     density: str = LearnedDensityParameters.density.default
 

@@ -12,7 +12,6 @@ import pandas as pd
 
 from bayescascade.base.arrays import Codes, Floats
 from bayescascade.base.errors import DataError
-from bayescascade.base.former import former
 from bayescascade.base.texts import printable
 from bayescascade.data.column import MISSING, UNKNOWN
 from bayescascade.data.conditions import Conditions, agrees, conditions_words, narrow_conditions
@@ -62,10 +61,6 @@ class DensityParts(Pictured):
     conditions: Conditions
     conditions_probability: float
     condition_numbers: Mapping[int, str]
-
-    evidence = former("evidence", "conditions")
-    evidence_probability = former("evidence_probability", "conditions_probability")
-    evidence_words = former("evidence_words", "conditions_words")
 
     @property
     def n_parts(self) -> int:

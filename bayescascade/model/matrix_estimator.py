@@ -38,7 +38,7 @@ class MatrixEstimator(ReadableModel):
     n_features_in_, feature_names_in_
         As in scikit-learn.
     n_rows_ : int or None
-        Number of training rows; None in files of older versions.
+        Number of training rows; None if the family does not count them.
     notes_ : tuple of str
         Notes on columns that say what the label or another column says.
     """
@@ -47,8 +47,6 @@ class MatrixEstimator(ReadableModel):
     ignored: ClassVar[str] = "mean"
     declares: ClassVar[type[Parameters]]
     takes_texts: ClassVar[bool] = False
-
-    _later_parameters: ClassVar[Mapping[str, Any]] = {"unknown": "error", "missing": "error"}
 
     unknown: str
     missing: str  # for estimators with the choices `MISSING`

@@ -20,17 +20,12 @@ SEARCHES = ("auto", "exact", *SAMPLED)
 """ "exact" is the family's own; "auto" is "exact" if that is cheap, otherwise the first sampler."""
 
 
-FORMER_UNKNOWN = {"other": "rare", "missing": "ignore", "none": "ignore", "mean": "ignore"}
-"""Former words of families for the same choices."""
-
-
 def unknown_choice(more: str = "", **meanings: str) -> Choice[str]:
     """Return the parameter `unknown`, given the meaning of each choice, the default first."""
     meanings["error"] = "is an error"
     told = ", or ".join(f"{about} ({choice})" for choice, about in meanings.items())
     about = f"A level that the model does not know {told}"
-    former = {old: new for old, new in FORMER_UNKNOWN.items() if new in meanings}
-    return Choice(next(iter(meanings)), about, words=tuple(meanings), more=more, former=former)
+    return Choice(next(iter(meanings)), about, words=tuple(meanings), more=more)
 
 
 def missing_choice() -> Choice[str]:

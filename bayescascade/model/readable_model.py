@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 from bayescascade.base.described import described
 from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.base.files import replaced_file, write_json
-from bayescascade.base.parameters import Parameters
 from bayescascade.data.schema import Schema
 from bayescascade.model.page import column_words
 from bayescascade.model.record import FORMAT, NOT_SAVED, VERSION, contradictions_refused
@@ -50,7 +49,7 @@ class ReadableModel(BaseEstimator, ABC):  # type: ignore[misc] # untyped base
     purpose : str
         The purpose, as a sentence.
     model_name : str
-        Name of the class in files: its public name, or its name in version 0.1.
+        Name of the class in files: its public name.
     """
 
     title: ClassVar[str]
@@ -58,10 +57,6 @@ class ReadableModel(BaseEstimator, ABC):  # type: ignore[misc] # untyped base
     model_name: ClassVar[str]
 
     _not_saved: ClassVar[tuple[str, ...]] = NOT_SAVED
-    _later_parameters: ClassVar[Mapping[str, Any]] = {}
-    """Values for parameters that older files do not have."""
-    _former_parameters: ClassVar[tuple[str, ...]] = ()
-    """Parameters of older files that no longer exist."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -263,27 +258,11 @@ class ReadableModel(BaseEstimator, ABC):  # type: ignore[misc] # untyped base
         """
         with contradictions_refused():
             parameters = record["parameters"]
-            if isinstance(parameters, dict):
-                parameters = {
-                    k: _todays(cls, k, v)
-                    for k, v in parameters.items()
-                    if k not in cls._former_parameters
-                }
-                record = {**record, "parameters": parameters}
             expected = set(cls._get_param_names()) - set(cls._not_saved)
-            later = {k: v for k, v in cls._later_parameters.items() if k in expected}
-            least = expected - set(later)
-            if not isinstance(parameters, dict) or not least <= set(parameters) <= expected:
+            if not isinstance(parameters, dict) or set(parameters) != expected:
                 raise ModelFileError(
                     f"a saved model's parameters must be {', '.join(sorted(expected))}"
                 )
-            model = cls(**{**later, **cls._read_parameters(record)})
+            model = cls(**cls._read_parameters(record))
             model._restore(record)
             return model
-
-
-def _todays(model: type, name: str, value: Any) -> Any:
-    """Return the value of a saved parameter, with former words as today's."""
-    declares = getattr(model, "declares", Parameters).declared()
-    former = declares[name].former if name in declares else {}
-    return former.get(value, value) if isinstance(value, str) else value

@@ -18,23 +18,10 @@ FORMAT = "bayescascade model"
 VERSION = 1
 
 NOT_SAVED = (
-    "checkpoint", "resume", "progress", "n_jobs", "random_state", "scratch", "time_limit",
+    "checkpoint", "resume", "progress", "n_jobs", "random_state", "time_limit",
     "until",
 )  # fmt: skip
 """Parameters of the run, not of the model."""
-
-_FORMER_NAMES = {
-    "leaf": "LeafCascade",
-    "branch": "BranchCascade",
-    "rules": "DensityRuleList",
-    "rule_classifier": "RuleListClassifier",
-    "budget_prune": "BudgetPruneClassifier",
-    "budgeted_forest": "BudgetedForestClassifier",
-    "det": "DensityEstimationTree",
-    "histogram": "SmoothedHistogram",
-    "StochasticNeighborCompression": "NeighborCompressionClassifier",
-}
-"""Public names by their former names in files; newer classes are saved under their public names."""
 
 
 def load(path: str | Path) -> Any:  # Any: each family has its own estimators
@@ -72,9 +59,8 @@ def load(path: str | Path) -> Any:  # Any: each family has its own estimators
 def model_class(name: object) -> Any:  # Any: a subclass of `ReadableModel`, or None
     """Return the estimator of a name in files; None if there is none."""
     package = import_module("bayescascade")  # its table of names is the registry
-    public = _FORMER_NAMES.get(name, name) if isinstance(name, str) else ""
-    found = getattr(package, public) if public in package.__all__ else None
-    return found if getattr(found, "model_name", None) in (name, public) else None
+    found = getattr(package, name) if isinstance(name, str) and name in package.__all__ else None
+    return found if getattr(found, "model_name", None) == name else None
 
 
 @contextmanager

@@ -237,7 +237,7 @@ class FitSummary:
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "FitSummary":
         """Rebuild from the result of `to_dict`; raises KeyError, TypeError or ValueError."""
-        certificate = record.get("certificate")  # not in files of version 0.1
+        certificate = record["certificate"]
         held_out = record.get("held_out")
         return cls(
             source=str(record["source"]),

@@ -25,11 +25,6 @@ COLUMNS_USED = "columns used"
 _STATS = ("log_prior", "acceptance_rate")
 _TOTAL = "total_log_likelihood"  # for ArviZ "log_likelihood" is that of single rows
 
-_NO_PARAMETERS = ("model", "search", "source", "engine", "interrupted")
-"""Settings of a fit."""
-
-_SIZES_OF_0_1 = ("n_leaves", "n_rules")
-_WORDS_OF_0_1 = {"first_feature": "first split"}
 _LEGEND = ("size", "quantities", "words", "title", "told")  # attributes, not settings
 
 
@@ -130,9 +125,7 @@ class Trace(Printed):
         ]
         if settings.get("source"):
             heading.insert(0, str(settings["source"]))
-        own = (f"{k} {v}" for k, v in settings.items() if k not in _NO_PARAMETERS and v != "none")
-        told = self.told or ", ".join(own)  # files of version 0.1 have settings only
-        page: Page = (Heading(heading), *((Pieces([told]),) if told else ()))
+        page: Page = (Heading(heading), *((Pieces([self.told]),) if self.told else ()))
         if settings.get("interrupted"):
             page += (warning("interrupted: the search was ended early"),)
         if self.is_sample:
@@ -286,16 +279,15 @@ def read_trace(path: str | Path) -> Trace:
 
 
 def _trace_of_groups(posterior: Any, stats: Any, attributes: Mapping[str, Any]) -> Trace:
-    """Return the trace in two groups of ArviZ; files of version 0.1 have no legend."""
+    """Return the trace in two groups of ArviZ."""
     coded = [str(n) for n in posterior if f"{n}_code" in posterior.coords]
-    found = [str(n) for n in posterior if n not in (*coded, "feature_used", "log_density")]
-    known = str(attributes.get("quantities", " ".join(sorted(found)))).split()
+    found = [str(n) for n in posterior if n not in (*coded, "log_density")]
+    known = str(attributes["quantities"]).split()
     if sorted(known) != sorted(found):
         raise ValueError(f"its quantities must be {', '.join(known)}, got {', '.join(found)}")
     quantities = {"log_posterior": _draws(stats["lp"])}
-    for total in (_TOTAL, "log_likelihood"):  # the latter in files of version 0.1
-        if total in stats:
-            quantities["log_likelihood"] = _draws(stats[total])
+    if _TOTAL in stats:
+        quantities["log_likelihood"] = _draws(stats[_TOTAL])
     quantities |= {name: _draws(posterior[name]) for name in known}
     codes = {name: _draws(posterior[name]).astype(np.int64) for name in coded}
     kept = {name: _draws(stats[name]) for name in _STATS if name in stats}
@@ -303,21 +295,20 @@ def _trace_of_groups(posterior: Any, stats: Any, attributes: Mapping[str, Any]) 
     traces = [*quantities.values(), *codes.values(), *kept.values()]
     if any(len(d.shape) != 2 or d.shape != shape for d in traces):
         raise ValueError("traces must be of one shape, (n_chains, n_draws)")
-    size = attributes.get("size", next((n for n in _SIZES_OF_0_1 if n in quantities), None))
-    if size is None or (size and size not in quantities):
-        raise KeyError(size or " or ".join(_SIZES_OF_0_1))
+    size = attributes["size"]
+    if size and size not in quantities:
+        raise KeyError(size)
     columns: tuple[str, ...] = ()
     used = np.zeros((shape[0], 0, 0), np.bool_)
-    for group in (stats, posterior):  # the latter in files of version 0.1
-        if "feature_used" in group:
-            columns = tuple(str(name) for name in group["feature"].values)
-            used = np.asarray(group["feature_used"].values, np.bool_)
+    if "feature_used" in stats:
+        columns = tuple(str(name) for name in stats["feature"].values)
+        used = np.asarray(stats["feature_used"].values, np.bool_)
     moves = stats["move"].values if "proposed" in stats else []  # none for independent draws
     proposed, accepted = (
         {str(move): _draws(stats[name])[:, :, i].astype(np.int64) for i, move in enumerate(moves)}
         for name in ("proposed", "accepted")
     )
-    words = json.loads(attributes["words"]) if "words" in attributes else _WORDS_OF_0_1
+    words = json.loads(attributes["words"])
     if not isinstance(words, dict):
         raise TypeError("its words must be an object")
     return Trace(

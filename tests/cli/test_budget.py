@@ -289,7 +289,7 @@ def test_a_forest_is_pruned_for_each_budget(tmp_path):
     alone = run("budget", CLINIC, *PRUNED, "--budgets", "14", "--json", "--out", out)
     assert json.loads(alone.stdout)["points"] == points[1:2]
     model = bayescascade.load(out)
-    assert (model.model_name, model.budget) == ("budget_prune", 14.0)
+    assert (model.model_name, model.budget) == ("BudgetPruneClassifier", 14.0)
     assert (
         "2 classes   budget-pruned forest" in run("budget", CLINIC, *PRUNED, "--budgets", 9).stdout
     )

@@ -40,7 +40,7 @@ def test_a_dash_is_a_table_from_standard_input(fitted):
 
 
 WRITTEN = {  # options
-    "out", "scratch", "prototypes", "trace", "checkpoint", "plot", "plots", "png", "html",
+    "out", "prototypes", "trace", "checkpoint", "plot", "plots", "png", "html",
     "rules_out",
 }  # fmt: skip
 

@@ -9,7 +9,6 @@ import pytest
 
 from bayescascade import (
     AdditiveNoiseModel,
-    ModelFileError,
     NeighborCompressionClassifier,
     ParameterError,
     PrivateAdditiveNoiseModel,
@@ -30,7 +29,7 @@ from bayescascade.methods.rado.parameters import (
     GaussianParameters,
     SampleParameters,
 )
-from tests.contracts.listed import ESTIMATORS, fitted, rows
+from tests.contracts.listed import ESTIMATORS, rows
 
 BOUNDS = {"x_bounds": (0, 40), "y_bounds": (0, 40), "noise": "simulated"}
 OF_PAIRS = {AdditiveNoiseModel: {}, PrivateAdditiveNoiseModel: BOUNDS}
@@ -161,16 +160,6 @@ def test_what_is_listed_is_made_by_what_it_declares(listed):
     settings = getattr(listed, "among", ()) or [{**listed.given, **listed.of_trees(3)}]
     for given in settings:
         assert given.items() <= listed.made(**given).get_params().items()
-
-
-@pytest.mark.parametrize("make", [make for make in LISTED if make._former_parameters])
-def test_files_with_parameters_that_are_no_more_load(make):
-    """What was learned would be lost with an option that nobody needed."""
-    record = fitted(LISTED[make]).to_record()
-    older = {**record["parameters"], **dict.fromkeys(make._former_parameters, 1)}
-    assert make.from_record({**record, "parameters": older}).to_record() == record
-    with pytest.raises(ModelFileError, match="parameters must be"):
-        make.from_record({**record, "parameters": {**older, "never": 1}})
 
 
 @pytest.mark.parametrize("make", DECLARING)

@@ -2,7 +2,6 @@
 
 import io
 import json
-import warnings
 from copy import copy
 
 import numpy as np
@@ -43,9 +42,7 @@ OF_THE_FIT = (  # in no file
 def fitted_numbers(model):
     """Return the public fitted attributes that are numbers, or arrays of them."""
     names = [n for n in dir(model) if n.endswith("_") and not n.startswith("_")]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # of former names
-        found = {n: getattr(model, n) for n in names if hasattr(model, n)}
+    found = {n: getattr(model, n) for n in names if hasattr(model, n)}
     numbers = (int, float, np.number, np.ndarray)
     return {
         name: value

@@ -79,24 +79,6 @@ def test_unknown_levels_may_be_errors(name):
         ESTIMATORS[name].fit(unknown="guess")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", TREATING)
-def test_words_of_before_mean_todays(name):
-    """Programs and saved models of before go on; whoever fits is warned of the new word."""
-    declared = ESTIMATORS[name].make.declares.declared()["unknown"]
-    former = next(old for old, new in declared.former.items() if new == "ignore")
-    model = fitted(name)
-    record = model.to_record()
-    older = {**record, "parameters": {**record["parameters"], "unknown": former}}
-    ignoring, loaded = (type(model).from_record(each) for each in (record, older))
-    with pytest.warns(UnknownLevelWarning):
-        expected = answers(ignoring.set_params(unknown="ignore"), NEW)
-    with pytest.warns(UnknownLevelWarning):
-        np.testing.assert_array_equal(answers(loaded, NEW), expected)
-    with pytest.warns(FutureWarning, match=f'unknown="{former}" is now "ignore"'):
-        ESTIMATORS[name].fit(unknown=former)
-
-
 def tiny_densities():
     """Yield a fitted density of each kind over three small columns."""
     frame = pd.DataFrame(

@@ -29,9 +29,7 @@ from bayescascade.methods.cascades.exact import (
     solve_by_tilts,
 )
 from bayescascade.methods.cascades.exact.passes import Passes
-from bayescascade.methods.cascades.exact.pieces import Scratch
 from bayescascade.methods.cascades.exact.plan import SearchPlan
-from bayescascade.methods.cascades.exact.recursion import Recursion
 from bayescascade.methods.cascades.exact.redraws import Redraws
 from bayescascade.methods.cascades.exact.shared import SharedBoxes
 from bayescascade.methods.cascades.tree import block_codes
@@ -102,7 +100,7 @@ def all_boxes(problem: Problem) -> None:
 
 
 def other_boxes(problem: Problem) -> None:
-    """Expect of boxes that hold data, and of those in files, what all boxes in memory say."""
+    """Expect of boxes that hold data what all boxes say."""
     drawn = noted(problem, draw_problem(problem.rng))
     posterior = drawn.posterior
     plan = SearchPlan.of(posterior, None)
@@ -111,13 +109,6 @@ def other_boxes(problem: Problem) -> None:
         if held is not None:
             exact = SummedPosterior(posterior, plan, ExactCost.of_shared(held), boxes=held)
             hold(drawn, list(problems_of_sums(drawn, exact)))
-    with tempfile.TemporaryDirectory() as folder:
-        in_files = Recursion.of(posterior, plan, scratch=Scratch(Path(folder)))
-        in_files.run()
-        in_memory = Recursion.of(posterior, plan)
-        in_memory.run()
-        if not np.array_equal(in_files.log_values(), in_memory.log_values()):
-            raise Found(f"boxes in files say otherwise: {drawn}")
 
 
 def tilts(problem: Problem) -> None:

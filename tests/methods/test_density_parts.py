@@ -208,8 +208,6 @@ def test_conditions_may_not_contradict_earlier_ones(make):
         male.condition({"sex": "female"})
     with pytest.raises(DataError, match="contradicts the conditions: sex is male"):
         male.explain({"sex": "female", "grade": 1, "income": 1.0})
-    with pytest.warns(FutureWarning, match="evidence is now conditions"):
-        assert male.evidence == male.conditions
     assert male.score_codes(np.zeros((3, 1), np.int32))[0] == -np.inf
 
 

@@ -18,7 +18,6 @@ import bayescascade
 from bayescascade import BranchCascade, LeafCascade
 from bayescascade.base.errors import ModelFileError
 from bayescascade.model.packing import _TYPES, Unpacked, narrow, pack
-from bayescascade.model.record import _FORMER_NAMES, model_class
 from tests.forgeries import edited_at_random, forged, loaded_or_refused, write
 from tests.methods.cascades import fits as trees
 from tests.methods.rules.fits import classifier, fitted as rules, people
@@ -368,10 +367,3 @@ def test_random_edits_are_refused_or_harmless(saved, tmp_path, data):
             model.sample(3, random_state=0)
         model.save(tmp_path / "again.json")
         bayescascade.load(tmp_path / "again.json")
-
-
-@pytest.mark.parametrize(("name", "public"), _FORMER_NAMES.items())
-def test_every_model_is_found_by_its_name(name, public):
-    """A file whose class is registered under another name could not be read back."""
-    assert model_class(name) is getattr(bayescascade, public)
-    assert getattr(bayescascade, public).title

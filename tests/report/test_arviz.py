@@ -119,16 +119,3 @@ def test_leaving_rows_out_is_refused(name):
         az.loo(data)
     with pytest.raises(TypeError, match="ELPD"):
         az.compare({"one": data, "other": data})
-
-
-def test_files_of_version_0_1_are_read(tmp_path):
-    """There, columns were in the posterior, and the log likelihood had ArviZ's name."""
-    trace = toy_run().trace
-    data = trace.to_inference_data()
-    posterior, stats = data["posterior"], data["sample_stats"]
-    posterior["feature_used"] = stats["feature_used"]
-    stats["log_likelihood"] = stats["total_log_likelihood"]
-    for name in ("feature_used", "total_log_likelihood"):
-        del stats[name]
-    data.to_netcdf(str(tmp_path / "old.nc"), engine="h5netcdf")
-    assert read_trace(tmp_path / "old.nc").to_dict() == trace.to_dict()

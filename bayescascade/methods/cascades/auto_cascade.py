@@ -121,7 +121,6 @@ class AutoCascade(Baseline[LearnedDensityTree]):
     size_words: ClassVar[tuple[str, str]] = Cascade.size_words
     search: ClassVar[str] = "auto"
     draws_states: ClassVar[bool] = True
-    _later_parameters: ClassVar[Mapping[str, Any]] = {"tree": "best"}
     declares = AutoParameters
 
     effort: str = AutoParameters.effort.default
@@ -471,10 +470,10 @@ class AutoCascade(Baseline[LearnedDensityTree]):
         self.cascade_ = self._read_cascade(record["cascade"])
         beside = record["readable"]
         self.readable_ = None if beside is None else self._read_cascade(beside)
-        self.weights_ = dict(record.get("weights", {"cascade": 1.0}))  # not in earlier files
+        self.weights_ = dict(record["weights"])
         self.mixtures_ = {
             kind: MixtureDensity.from_record(one, self.schema_)
-            for kind, one in record.get("mixtures", {}).items()
+            for kind, one in record["mixtures"].items()
         }
         total = sum(check_probability("weights", one) for one in self.weights_.values())
         if {*self.weights_} != {"cascade", *self.mixtures_} or not isclose(total, 1.0):

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from pathlib import Path
 from time import perf_counter
 from typing import Any, ClassVar
 
@@ -84,21 +83,6 @@ class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
     size_name: ClassVar[str] = "n_leaves"
     size_words: ClassVar[tuple[str, str]] = ("leaf", "leaves")
 
-    _later_parameters: ClassVar[Mapping[str, Any]] = {
-        **DensityEstimator._later_parameters,
-        "leaf": "uniform",
-        "leaf_concentration": 1.0,
-        "max_depth": None,
-        "max_leaves": None,
-        "memory_limit": 2.0,
-        "partitions": "subsets",
-        "prior": "poisson",
-        "start": "random",
-        "stop": 0.5,
-        "temper": None,
-        "tree": "best",
-    }
-
     _model_class: ClassVar[type[LeafModel] | type[BranchModel]]
     _posterior_class: ClassVar[type[LeafPosterior] | type[BranchPosterior]]
 
@@ -109,7 +93,6 @@ class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
     stop: float = TreeParameters.stop.default
     search: str = TreeParameters.search.default
     memory_limit: float = TreeParameters.memory_limit.default
-    scratch: str | Path | None = TreeParameters.scratch.default
     start: str = TreeParameters.start.default
     tree: str = TreeParameters.tree.default
 
@@ -230,10 +213,6 @@ class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
 
     def _check_model(self) -> None:
         self._model()
-        if self.scratch is not None:
-            from bayescascade.methods.cascades.exact.pieces import Scratch
-
-            Scratch(self.scratch)
         if self.tree == "typical" and not self.draws_states:
             raise ParameterError(
                 f'tree must be "best" with search "{self.search}", which draws no others, '
@@ -318,7 +297,7 @@ class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
 
     def _sum_up(self, posterior: CascadePosterior, search: Search, in_use: int = 0) -> Summed:
         """Sum over all trees; some bytes are in use already. Raises TooLargeError like `_solve`."""
-        return sum_up(posterior, search, self.memory_limit * 1e9 - in_use, self.scratch)
+        return sum_up(posterior, search, self.memory_limit * 1e9 - in_use)
 
     def _starts(self, posterior: CascadePosterior) -> Sequence[Tree] | None:
         if self.start == "random":
@@ -340,11 +319,9 @@ class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
         return {"times": times, **counted.to_record()}
 
     def _read_draws(self, record: Any, total: float) -> Draws[CountedTree]:
-        if not isinstance(record, list):
-            return read_draws(record, total, self.schema_, self._leaf)
-        draws = super()._read_draws(record, total)  # the format of older versions
-        packed = PackedTrees.of(draws.counted, self.schema_, self._leaf) if record else None
-        return draws if packed is None else Draws(packed, draws.times)
+        if isinstance(record, list):
+            return super()._read_draws(record, total)
+        return read_draws(record, total, self.schema_, self._leaf)
 
     def _quick_state(self, posterior: CascadePosterior) -> Tree:
         return quick_tree(posterior)

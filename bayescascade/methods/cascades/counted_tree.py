@@ -135,16 +135,8 @@ def _read_pair_counts(told: Any, tree: Tree, counts: Floats, schema: Schema) -> 
     """Return the counts of pairs of levels in a tree's leaves, checked; `told` may be any value."""
     n_levels = int(schema.n_levels.sum())
     shape = (tree.n_leaves, n_levels * (n_levels + 1) // 2)
-    if isinstance(told, Mapping):
-        unpacked = Unpacked({"counts of pairs": told}).numbers("counts of pairs", math.prod(shape))
-        given = unpacked.reshape(shape).astype(np.float64)
-    else:  # written by older versions
-        given = np.array(told, np.float64)
-    if given.shape != shape:
-        raise ModelFileError(
-            f"a saved tree's counts of pairs must be {shape[0]} lists of {shape[1]}, "
-            f"got an array of shape {given.shape}"
-        )
+    unpacked = Unpacked({"counts of pairs": told}).numbers("counts of pairs", math.prod(shape))
+    given = unpacked.reshape(shape).astype(np.float64)
     pairs = pairs_of_lower(given, n_levels)
     if not (np.isfinite(pairs) & (pairs >= 0)).all():
         raise ModelFileError("a saved tree's counts of pairs must be finite and >= 0")

@@ -96,7 +96,7 @@ class DensityEstimationTree(Baseline[LearnedDensityTree]):
     2
     """
 
-    model_name: ClassVar[str] = "det"
+    model_name: ClassVar[str] = "DensityEstimationTree"
     title: ClassVar[str] = "density estimation tree"
     purpose: ClassVar[str] = (
         "Which groups of rows are common and which are rare, as a tree that divides the rows by "

@@ -98,11 +98,6 @@ class LeafCascade(Cascade):
         Gigabytes for an exact search, or for the redraws of all chains together. Draws that are
         kept for averages and files take at most an eighth of it. If 1,000 large trees take more,
         every second one is dropped until the others fit.
-    scratch
-        Directory on a fast disk, for the boxes of an exact search that do not fit into
-        `memory_limit`. The result is the same, but the search is somewhat slower. The files have no
-        names and are deleted with `exact_`. The operating system keeps parts of them in free
-        memory.
     start
         "random": each chain starts from its own small random tree. "greedy": all chains start from
         the density estimation tree (`bayescascade.DensityEstimationTree`).
@@ -157,7 +152,7 @@ class LeafCascade(Cascade):
     'sky is grey: 30 of 40 rows, probability 0.7273, density 0.3636, 1.45 x uniform'
     """
 
-    model_name: ClassVar[str] = "leaf"
+    model_name: ClassVar[str] = "LeafCascade"
     title: ClassVar[str] = "leaf cascade"
     _model_class = LeafModel
     _posterior_class = LeafPosterior
@@ -204,7 +199,7 @@ class BranchCascade(Cascade):
         is scored, or only the first if a fold takes minutes. Then all rows are learned.
         ``exact_.temper`` is the chosen cap, and ``exact_.tempered(c)`` the result with another one.
     partitions, leaf, leaf_concentration, prior, stop, predictive, search, n_steps, columns, drop, \
-nominal, ordinal, continuous, missing, memory_limit, scratch, start, tree, progress
+nominal, ordinal, continuous, missing, memory_limit, start, tree, progress
         As in `LeafCascade`, except that there is no prior "size". The posterior mean of a leaf is a
         product along its path. With `feature_inclusion`, only tables with few columns can be
         searched exactly.
@@ -216,7 +211,7 @@ n_features_in_, feature_names_in_
         As in `LeafCascade`.
     """
 
-    model_name: ClassVar[str] = "branch"
+    model_name: ClassVar[str] = "BranchCascade"
     title: ClassVar[str] = "branch cascade"
     _model_class = BranchModel
     _posterior_class = BranchPosterior

@@ -10,7 +10,6 @@ returned with the choice, so the fit does not repeat it.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import samplers
@@ -137,9 +136,7 @@ def best_of_few_steps(
     return float(run.best_log_density)
 
 
-def sum_up(
-    posterior: CascadePosterior, search: Search, memory_limit: float, scratch: str | Path | None
-) -> Summed:
+def sum_up(posterior: CascadePosterior, search: Search, memory_limit: float) -> Summed:
     """Sum over all trees; TooLargeError for too much memory or, with search "auto", time."""
     from bayescascade.methods.cascades.exact import SummedPosterior, certificate_of, solve_or_tilt
 
@@ -157,7 +154,7 @@ def sum_up(
         work_limit=_AUTO_TERMS if search.search == "auto" else _MOST_TERMS, rng=search.rng(),
         progress=lambda share: search.report("summing over trees", share),
         pass_progress=report_pass, draw_progress=lambda: search.report("drawing trees"),
-        n_jobs=search.n_jobs, n_draws=n_draws_of(search, posterior), scratch=scratch,
+        n_jobs=search.n_jobs, n_draws=n_draws_of(search, posterior),
         checkpoint=search.checkpoint, resume=search.resume,
     )  # fmt: skip
     certificate = certificate_of(exact)

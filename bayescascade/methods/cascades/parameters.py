@@ -1,6 +1,6 @@
 """Parameters of cascades, declared once."""
 
-from bayescascade.base.parameters import Choice, Integer, Other, Parameters, Real
+from bayescascade.base.parameters import Choice, Integer, Parameters, Real
 from bayescascade.model.listed import ListedDensity
 from bayescascade.model.parameters import (
     SEARCHES,
@@ -67,13 +67,6 @@ class TreeParameters(ShownParameters, LearnedDensityParameters, MemoryParameters
         "How to search: exact proves that nothing is more probable, the others use chains; auto: "
         "exact if that is quick",
         words=SEARCHES,
-    )
-    scratch = Other(
-        None,
-        "Directory for the parts of an exact search that do not fit into memory",
-        none="none",
-        metavar="DIR",
-        typed="str, Path or None",
     )
     start = Choice(
         "random", "Chains start from random trees, or from a greedy one", words=("random", "greedy")

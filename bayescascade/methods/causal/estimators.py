@@ -319,13 +319,12 @@ class AdditiveNoiseModel(DirectionModel):
         self.declares.check(self)
         if not isinstance(record["regression"], str):
             raise ModelFileError("a saved model's regression must be a text")
-        # files from before the tests of `randomization` have no rows to test
-        is_decided = check_flag("decided", record.get("decided", False))
-        self.tied_ = record.get("tied")
+        is_decided = check_flag("decided", record["decided"])
+        self.tied_ = record["tied"]
         if self.tied_ is not None:
             check_choice("tied", self.tied_, ("x", "y"))
         self._became(scores, is_decided, self.n_rows_, self.names_)
-        if record.get("direction") != self.direction_:
+        if record["direction"] != self.direction_:
             raise ModelFileError(
                 "a saved model's direction must be that of the lower score, or null if undecided"
             )

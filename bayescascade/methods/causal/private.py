@@ -64,7 +64,6 @@ from bayescascade.privacy.noise import NoiseSource, noise_source
 from bayescascade.report.page import Page
 
 _FIXED_BANDWIDTH = 0.2
-_TRAINING = "histogram"  # in older files
 
 _PAYING = Lock()  # so that two simultaneous fits pay twice
 
@@ -142,7 +141,6 @@ class PrivateAdditiveNoiseModel(DirectionModel):
     title: ClassVar[str] = "private additive noise model"
     model_name: ClassVar[str] = "PrivateAdditiveNoiseModel"
     _not_saved: ClassVar[tuple[str, ...]] = (*NOT_SAVED, "ledger")
-    _former_parameters: ClassVar[tuple[str, ...]] = ("training",)
 
     _is_spent = False
 
@@ -314,21 +312,6 @@ class PrivateAdditiveNoiseModel(DirectionModel):
 
     def _fields(self) -> dict[str, Any]:
         return {**super()._fields(), "release": self.release_.to_dict()}
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """Return the model from the record of a saved file; see `ReadableModel.from_record`.
-
-        Models of old versions that protected training rows by the stability of regressions are
-        refused.
-        """
-        parameters = record.get("parameters")
-        if isinstance(parameters, Mapping) and parameters.get("training", _TRAINING) != _TRAINING:
-            raise ModelFileError(
-                f'a saved model\'s training must be "{_TRAINING}", the only one that is left, '
-                f"got {parameters['training']!r}"
-            )
-        return super().from_record(record)
 
     def _restore(self, record: Mapping[str, Any]) -> None:
         super()._restore(record)

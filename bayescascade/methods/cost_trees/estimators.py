@@ -86,11 +86,6 @@ class BudgetTreeClassifier(HasDraws, ForestClassifier):
     [2]
     """
 
-    _later_parameters: ClassVar[Mapping[str, Any]] = {
-        **ForestClassifier._later_parameters,
-        "budget": None,
-    }
-
     model_name: ClassVar[str] = "BudgetTreeClassifier"
     title: ClassVar[str] = "budgeted tree"
     learned_word: ClassVar[str] = "tree"
@@ -296,5 +291,4 @@ class BudgetTreeClassifier(HasDraws, ForestClassifier):
 
     def _read_own(self, record: Mapping[str, Any]) -> None:
         self.summary_ = FitSummary.from_dict(record["summary"])
-        given = record["parameters"]["tradeoff"]
-        self.tradeoff_ = check_real("tradeoff", record.get("tradeoff", given), minimum=0.0)
+        self.tradeoff_ = check_real("tradeoff", record["tradeoff"], minimum=0.0)

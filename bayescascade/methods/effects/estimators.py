@@ -114,8 +114,6 @@ class EffectModel(MatrixEstimator):
     learned_word: ClassVar[str] = "function"
     declares = EffectParameters
     _not_saved: ClassVar[tuple[str, ...]] = (*NOT_SAVED, "learner", "target")
-    _later_parameters: ClassVar[Mapping[str, Any]] = {}
-
     good: Any = EffectParameters.good.default
     treated: Any = EffectParameters.treated.default
     surrogate: str = EffectParameters.surrogate.default

@@ -143,7 +143,7 @@ class BudgetedForestClassifier(ForestClassifier):
     True
     """
 
-    model_name: ClassVar[str] = "budgeted_forest"
+    model_name: ClassVar[str] = "BudgetedForestClassifier"
     title: ClassVar[str] = "budgeted forest"
 
     declares = BudgetedForestParameters

@@ -79,7 +79,7 @@ class SmoothedHistogram(Baseline[CellDensity]):
     0.1429
     """
 
-    model_name: ClassVar[str] = "histogram"
+    model_name: ClassVar[str] = "SmoothedHistogram"
     title: ClassVar[str] = "smoothed histogram"
     purpose: ClassVar[str] = (
         "How common each single combination of levels is. Other models are compared with this one."

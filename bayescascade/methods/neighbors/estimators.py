@@ -433,7 +433,7 @@ class NeighborCompressionClassifier(
         return self._facts()[:-1]
 
     def _told(self) -> list[str]:
-        assert self.n_rows_ is not None, "older files have the tally"
+        assert self.n_rows_ is not None
         part = share_text(self.n_kept_ / self.n_rows_)
         kept = f"{count_of(self.n_kept_, 'prototype')}, {part} of the rows"
         is_own = self._best.factor.ndim == 1 and np.ptp(self._best.factor) > 0.0
@@ -467,16 +467,13 @@ class NeighborCompressionClassifier(
         }
 
     def _read_own(self, record: Mapping[str, Any]) -> None:
-        given = {"scale": record["parameters"]["prior_scale"], "n_choosing": None}
-        prior = record.get("prior", given)  # older files lack it
+        prior = record["prior"]
         self.prior_scale_, self._n_choosing = prior["scale"], prior["n_choosing"]
         if self._n_choosing is not None:
             check_integer("n_choosing", self._n_choosing, 0)
         if self.prior_scale_ is not None or self._n_choosing is not None:
             check_real("prior scale", self.prior_scale_, above=0.0)
         self._tally = Tally.from_record(record, len(self.classes_))
-        if self.n_rows_ is None:  # older files have only these
-            self.n_rows_ = int(self._tally.rows.sum())
         self._units = Units.from_record(record, len(self._encoder.source))
 
     def _read_learned(self, record: Mapping[str, Any]) -> Compressed:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
-from warnings import warn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -219,7 +218,6 @@ class OnlineGate(Printed):
         ask: Callable[[int], Any] | None = None,
         *,
         expensive_model: Any = None,
-        dear: Any = None,
     ) -> Played:
         """Play rows in order, and ask for labels that are worth their cost.
 
@@ -231,17 +229,12 @@ class OnlineGate(Printed):
             asks.
         expensive_model : fitted classifier, optional
             Its predictions are the labels, in place of `ask`.
-        dear : fitted classifier, optional
-            Former name of `expensive_model`.
 
         Returns
         -------
         Played
             The decisions. After Ctrl-C, only those of the rounds that were played.
         """
-        if dear is not None:
-            warn("dear is now expensive_model", FutureWarning, stacklevel=2)
-            expensive_model = dear if expensive_model is None else expensive_model
         if (ask is None) == (expensive_model is None):
             raise ParameterError("ask or expensive_model must be given, and not both")
         rows = self._rows(X)

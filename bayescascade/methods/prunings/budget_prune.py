@@ -152,9 +152,7 @@ class BudgetPruneClassifier(ForestClassifier):
     True
     """
 
-    _former_parameters: ClassVar[tuple[str, ...]] = ("solver", "tolerance")
-
-    model_name: ClassVar[str] = "budget_prune"
+    model_name: ClassVar[str] = "BudgetPruneClassifier"
     title: ClassVar[str] = "budget-pruned forest"
 
     declares = BudgetPruneParameters
@@ -166,7 +164,7 @@ class BudgetPruneClassifier(ForestClassifier):
     errors: str = BudgetPruneParameters.errors.default
     split_cost: float = BudgetPruneParameters.split_cost.default
 
-    _first_read: Integers | None = field(init=False, default=None)  # if read from a file
+    _first_read: Integers = field(init=False)  # if read from a file
 
     # -- fitting -----------------------------------------------------------------------------------
 
@@ -265,14 +263,12 @@ class BudgetPruneClassifier(ForestClassifier):
         return self._given.folds(super()._folds(training))
 
     def _first_features(self) -> tuple[str, Integers]:
-        """Return the first features of the trees; for older files, all features."""
-        if self._begun_with is None:
-            return super()._first_features()
+        """Return the first features of the trees."""
         return "cheapest first feature of its trees", self._begun_with
 
     @property
-    def _begun_with(self) -> Integers | None:
-        """The first features of the trees of the whole forest; None for older files."""
+    def _begun_with(self) -> Integers:
+        """The first features of the trees of the whole forest."""
         if not hasattr(self, "whole_forest_"):
             return self._first_read
         return features_begun_with(self.whole_forest_, self._encoder)
@@ -472,24 +468,21 @@ class BudgetPruneClassifier(ForestClassifier):
         self.objective_ = self.program_.objective(self.kept_, self.tradeoff_)
 
     def _own_record(self) -> dict[str, Any]:
-        first = self._begun_with
         return {
             "tradeoff": self.tradeoff_,
             "objective": self.objective_,
             "lower_bound": [self.lower_bound_, self._rounding],
             "is_interrupted": self.is_interrupted_,
-            **({} if first is None else {"first_features": first.tolist()}),
+            "first_features": self._begun_with.tolist(),
         }
 
     def _read_own(self, record: Mapping[str, Any]) -> None:
         self.tradeoff_ = check_real("tradeoff", record["tradeoff"], minimum=0.0)
         self.objective_ = check_real("objective", record["objective"])
         bound = record["lower_bound"]
-        # older files have only the bound, taken as exact to nine digits
-        lower_bound, rounding = bound if isinstance(bound, list) else (bound, 1e-9)
+        lower_bound, rounding = bound
         self.lower_bound_ = check_real("lower_bound", lower_bound, maximum=self.objective_)
         self._rounding = check_real("rounding", rounding, minimum=0.0)
         self.is_interrupted_ = check_flag("is_interrupted", record["is_interrupted"])
-        if "first_features" in record:
-            n_features = len(self.feature_texts)
-            self._first_read = read_features_begun_with(record["first_features"], n_features)
+        n_features = len(self.feature_texts)
+        self._first_read = read_features_begun_with(record["first_features"], n_features)

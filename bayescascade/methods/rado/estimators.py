@@ -366,7 +366,7 @@ class RadoBoostClassifier(MatrixClassifier):
         self.declares.check(self)
         self._set_reading(Reading.from_record(record["reading"]))
         self.theta_ = read_array(record, "theta", (self._reading.n_columns,))
-        self.learner_ = record.get("learner", self.learner)  # not in older files
+        self.learner_ = record["learner"]
         check_choice("learner", self.learner_, LEARNERS[1:])
         about = record["about"]
         self._about = {

@@ -111,7 +111,7 @@ time_limit, until, checkpoint, resume, progress
     average over draws: P(True) = 0.95 (95% 0.82-1.00)
     """
 
-    model_name: ClassVar[str] = "rule_classifier"
+    model_name: ClassVar[str] = "RuleListClassifier"
     title: ClassVar[str] = "rule list classifier"
     purpose: ClassVar[str] = (
         "How probable each class is for a row, as a list of rules. Read it from the top."

@@ -70,9 +70,6 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
         "expected_rules", "expected_size", "concentration", "max_size", "min_support",
     )  # fmt: skip
 
-    _later_parameters: ClassVar[Mapping[str, Any]] = {"memory_limit": 2.0, "positive": None}
-    _former_parameters: ClassVar[tuple[str, ...]] = ("time_limit",)
-
     # fewer do not reach lists of other rules that are nearly as good, and steps are cheap
     _n_replicas: ClassVar[int] = 12
     _least_steps: ClassVar[int] = 50_000  # by default
@@ -273,12 +270,8 @@ class DensityRuleList(
     'sky is grey: 30 of 40 rows, probability 0.7381, density 0.369, 2.21 x uniform'
     """
 
-    model_name: ClassVar[str] = "rules"
+    model_name: ClassVar[str] = "DensityRuleList"
     title: ClassVar[str] = "density rule list"
-    _later_parameters: ClassVar[Mapping[str, Any]] = {
-        **RuleListEstimator._later_parameters,
-        **DensityEstimator._later_parameters,
-    }
     purpose: ClassVar[str] = (
         "Which groups of rows are common and which are rare, as a list of rules. Read it from "
         "the top."

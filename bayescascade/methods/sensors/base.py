@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.errors import ModelFileError
-from bayescascade.base.former import former
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.threads import single_threaded
 from bayescascade.base.validation import check_real
@@ -256,8 +255,6 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
     def _sent(self, rows: Matrix) -> Flags:
         return self._net.sends(self._maker.made(rows))
 
-    speaks = former("speaks", "sends")
-
     def sends(self, X: Any) -> pd.DataFrame | Flags:
         """Return which sensors send for each row, (n_rows, n_sensors) bool.
 
@@ -325,8 +322,6 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
         """The line of the print if no sensor ever sends; otherwise empty."""
         check_is_fitted(self)
         return silent_text(self)
-
-    always_speaks_ = former("always_speaks_", "always_sends_")
 
     @property
     def tradeoff_(self) -> float | None:

@@ -18,7 +18,6 @@ from scipy.special import expit
 
 from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import ParameterError
-from bayescascade.base.former import former
 from bayescascade.base.validation import check_choice, check_real
 from bayescascade.methods.sensors.models import SOFTMAX, SQUARE, Weights, fast_scores, fast_sends
 from bayescascade.methods.sensors.signals import Signals
@@ -213,8 +212,6 @@ class GatePosterior(ContinuousPosterior):
             "loss": -self.log_likelihood(state) / len(self.targets),
             "cost": float((self.sending(state) * self.costs).sum()),
         }
-
-    speaking = former("speaking", "sending")
 
     def sending(self, state: Floats) -> Floats:
         """Return the share of rows for which each sensor sends, with hard gates, (n_sensors,)."""

@@ -1,7 +1,6 @@
 """A gate that asks where it pays: the game, its bounds, streams in parts, and bad input."""
 
 import json
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -223,16 +222,6 @@ def test_ctrl_c_keeps_the_rounds(rng):
     rest = gate.partial_fit(X[len(played.asked) :], y[len(played.asked) :]).played_
     once = gate_of().partial_fit(X, y).played_
     assert [*played.predictions, *rest.predictions] == once.predictions.tolist()
-
-
-def test_the_former_name_of_the_expensive_model_warns():
-    """Code that was written for it goes on."""
-    rows, _ = stream(np.random.default_rng(0), 30)
-    known = SimpleNamespace(predict=lambda row: [int(row[0][1] == 1)])
-    new = gate_of().play(rows, expensive_model=known)
-    with pytest.warns(FutureWarning, match="dear is now expensive_model"):
-        old = gate_of().play(rows, dear=known)
-    np.testing.assert_array_equal(old.predictions, new.predictions)
 
 
 @pytest.mark.parametrize(

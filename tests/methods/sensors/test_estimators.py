@@ -52,10 +52,6 @@ def test_half_of_the_sensors_do(model):
     np.testing.assert_array_equal(cost, sends.sum(axis=1))
     assert cost.mean() <= 1.2 * 1.05
     assert not model.always_sends_
-    with pytest.warns(FutureWarning, match="is now sends"):
-        assert model.speaks(X).equals(sends)
-    with pytest.warns(FutureWarning, match="is now always_sends_"):
-        assert model.always_speaks_ == model.always_sends_
     static = [one for one in model.path_ if one.kind == "always" and one.cost <= 1.2]
     assert min(one.error for one in static) > 0.2
     assert "wrist" in str(model)

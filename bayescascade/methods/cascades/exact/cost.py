@@ -3,14 +3,12 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from math import log, log10, prod
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayescascade.base.errors import TooLargeError
 from bayescascade.methods.cascades.exact.kernels.layout import UNION
-from bayescascade.methods.cascades.exact.pieces import Scratch
 from bayescascade.methods.cascades.exact.plan import SearchPlan
 from bayescascade.methods.cascades.exact.recursion import Recursion
 from bayescascade.methods.cascades.exact.shared import Boxes, SharedBoxes
@@ -37,7 +35,6 @@ class ExactCost:
     n_terms: int  # bound for one pass over the boxes; solving takes two passes
     memory_bytes: int  # of all arrays
     max_leaves: int | None  # most leaves of a tree; None without a bound
-    disk_bytes: int = 0  # in files, in addition to those arrays
 
     @classmethod
     def of(cls, posterior: "CascadePosterior", max_leaves: int | None = None) -> "ExactCost":
@@ -45,11 +42,11 @@ class ExactCost:
         return cls.of_plan(SearchPlan.of(posterior, first_cap(posterior, max_leaves)))
 
     @classmethod
-    def of_plan(cls, plan: SearchPlan, on_disk: bool = False) -> "ExactCost":
-        """Return the cost of a plan, with its boxes in memory or on disk."""
-        n_boxes, disk_bytes = plan.count_index().n_entries, plan.box_bytes if on_disk else 0
+    def of_plan(cls, plan: SearchPlan) -> "ExactCost":
+        """Return the cost of a plan."""
+        n_boxes = plan.count_index().n_entries
         max_leaves = plan.max_leaves if plan.shift == 1 else None
-        return cls(n_boxes, plan.n_terms, plan.memory_bytes - disk_bytes, max_leaves, disk_bytes)
+        return cls(n_boxes, plan.n_terms, plan.memory_bytes, max_leaves)
 
     @classmethod
     def of_shared(cls, shared: SharedBoxes) -> "ExactCost":
@@ -62,11 +59,10 @@ class ExactCost:
 
     def words(self) -> str:
         """Return words such as "4,782,969 boxes, 77 MB, about 1.2e8 terms"."""
-        on_disk = f", {_byte_words(self.disk_bytes)} on disk" if self.disk_bytes else ""
         n = self.n_boxes
         boxes = f"{n:,}" if n < 10**15 else _power_words(n)
         return (
-            f"{boxes} boxes, {_byte_words(self.memory_bytes)}{on_disk}, "
+            f"{boxes} boxes, {_byte_words(self.memory_bytes)}, "
             f"about {_power_words(self.n_terms)} terms"
         )
 
@@ -140,11 +136,7 @@ def check_fits(
 
     limits = f"memory_limit, {_byte_words(memory_limit)}, and {_power_words(int(work_limit))} terms"
 
-    def fits_on_disk(plan: SearchPlan) -> bool:
-        on_disk = ExactCost.of_plan(plan, on_disk=True)
-        return plan.shift == 0 and on_disk.fits(memory_limit - in_use, work_limit)
-
-    would = "; ".join(_what_fits(posterior, plan, fits, fits_on_disk)) or "nothing"
+    would = "; ".join(_what_fits(posterior, plan, fits)) or "nothing"
     why = ""
     if plan.shift == UNION:
         why = " (feature_inclusion ties all splits together: a sum for every set of columns)"
@@ -158,7 +150,6 @@ def _what_fits(
     posterior: "CascadePosterior",
     plan: SearchPlan,
     fits: Callable[[SearchPlan], bool],
-    fits_on_disk: Callable[[SearchPlan], bool],
 ) -> Iterator[str]:
     """Yield descriptions of smaller problems that fit."""
     if isinstance(posterior.model, LeafModel):
@@ -166,8 +157,6 @@ def _what_fits(
         k = _largest(lambda k: fits(replace(plan, shift=1, max_leaves=k)), most)
         if k > 1:
             yield f"max_leaves={k}"
-    if fits_on_disk(plan):
-        yield f"scratch, a directory with {_byte_words(plan.box_bytes)} free"
     if plan.shift == UNION and fits(replace(plan, shift=0)):
         yield "feature_inclusion=None"
     by_levels = replace(plan, partitions="levels").with_columns(
@@ -223,12 +212,10 @@ def cheapest_boxes(
     work_limit: float,
     n_jobs: int | None,
     in_use: int = 0,
-    scratch: str | Path | None = None,
 ) -> tuple[ExactCost, Boxes]:
     """Return the cost of a pass and the boxes of a plan, counted; `in_use` in bytes.
 
-    These are only boxes with data if all take far longer or do not fit; else all, in `scratch` if
-    given.
+    These are only boxes with data if all take far longer or do not fit; else all.
     """
     cost = ExactCost.of_plan(plan)
     fits = cost.fits(memory_limit - in_use, work_limit)
@@ -237,8 +224,5 @@ def cheapest_boxes(
         shared = SharedBoxes.of(posterior, plan, memory_limit - in_use, limit)
         if shared is not None:
             return ExactCost.of_shared(shared), shared
-    on_disk = ExactCost.of_plan(plan, on_disk=True)
-    if not fits and scratch is not None and on_disk.fits(memory_limit - in_use, work_limit):
-        return on_disk, Recursion.of(posterior, plan, n_jobs, Scratch(scratch))
     cost = check_fits(posterior, plan, memory_limit, work_limit, in_use)
     return cost, Recursion.of(posterior, plan, n_jobs, memory_limit=memory_limit - in_use)

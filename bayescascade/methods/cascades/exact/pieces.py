@@ -1,28 +1,15 @@
-"""Running kernels on the lines of a lattice, in interruptible pieces and in threads.
+"""Running kernels on the lines of a lattice, in interruptible pieces and in threads."""
 
-Arrays that do not fit into memory are in files. Boxes are evaluated in order, and need boxes with
-less of a column one after the other, so files are read and written almost sequentially. They have
-no names, and disappear with the arrays, even if the process is killed.
-"""
-
-import mmap
-import os
 from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, product
-from pathlib import Path
-from shutil import disk_usage
-from tempfile import TemporaryFile
 from threading import Event
 from time import perf_counter
-from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
 
 from bayescascade.base.arrays import Flags
-from bayescascade.base.errors import ParameterError, TooLargeError
 from bayescascade.base.threads import n_threads_of
 from bayescascade.base.watch import watch_in_use
 from bayescascade.methods.cascades.exact.kernels.layout import Workspace, new_workspace
@@ -38,48 +25,8 @@ _MANY_TERMS = 10_000_000  # for all boxes; from here on, threads share the work
 _FEWEST_TASKS = 32  # for each thread
 
 
-class Scratch:
-    """A directory for arrays; ParameterError if it is not writable."""
-
-    def __init__(self, directory: str | Path) -> None:
-        self.directory = Path(directory)
-        self._maps: list[mmap.mmap] = []
-        if not (self.directory.is_dir() and os.access(self.directory, os.W_OK)):
-            raise ParameterError(
-                f"scratch must be a directory in which files can be made, got {str(directory)!r}"
-            )
-
-    @property
-    def n_free(self) -> int:
-        """Free bytes in the directory."""
-        return disk_usage(self.directory).free
-
-    def zeros(self, n: int, dtype: DTypeLike) -> NDArray[Any]:
-        """Return an array of zeros in a file; TooLargeError if the directory has no room."""
-        n_bytes = n * np.dtype(dtype).itemsize
-        with TemporaryFile(dir=self.directory) as file:
-            try:
-                os.truncate(file.fileno(), n_bytes)
-                if hasattr(os, "posix_fallocate"):  # otherwise a full disk kills the process later
-                    os.posix_fallocate(file.fileno(), 0, n_bytes)
-            except OSError as error:
-                needed = f"{n_bytes:,} bytes in {str(self.directory)!r}"
-                raise TooLargeError(
-                    f"scratch must have {needed} free, got {self.n_free:,}: {error.strerror}",
-                    needed,
-                ) from error
-            self._maps.append(mmap.mmap(file.fileno(), n_bytes))
-        return np.frombuffer(self._maps[-1], dtype)
-
-    def release(self) -> None:
-        """Remove read and written pages from the process's memory; the files keep them."""
-        if hasattr(mmap, "MADV_DONTNEED"):
-            for pages in self._maps:
-                pages.madvise(mmap.MADV_DONTNEED)
-
-
 def workspace_of(lattice: Lattice) -> Workspace:
-    """Allocate the scratch of a recursion."""
+    """Allocate the workspace of a recursion."""
     plan, n_blocks = lattice.plan, [blocks.n_blocks for blocks in lattice.blocks]
     line = n_blocks[-1] if plan.keeps else 1
     side = max(n_blocks) if plan.keeps else 1
@@ -101,7 +48,6 @@ def run_lines(
     work: Workspace,
     progress: Progress | None,
     n_jobs: int | None,
-    scratch: Scratch | None = None,
 ) -> None:
     """Run a kernel on all lines of open boxes, in pieces; boxes wait for those of fewer levels."""
     columns = [
@@ -116,7 +62,7 @@ def run_lines(
         while n_fixed < len(columns) - 1 and n_tasks < _FEWEST_TASKS * n_threads:
             n_tasks *= len(columns[n_fixed])
             n_fixed += 1
-    pieces = Pieces(piece, n_lines, n_lines / n_tasks, progress, scratch)
+    pieces = Pieces(piece, n_lines, n_lines / n_tasks, progress)
     if n_fixed == 0:
         pieces.run(work, ())
         return
@@ -146,9 +92,8 @@ class Pieces:
         n_lines: float,
         n_of_task: float,
         progress: Progress | None,
-        scratch: Scratch | None = None,
     ) -> None:
-        self._piece, self._progress, self._scratch = piece, progress, scratch
+        self._piece, self._progress = piece, progress
         self._n_lines, self._n_of_task, self._done = n_lines, n_of_task, 0.0
         self._size = _FIRST_LINES
         self.stopped, self._watch = Event(), watch_in_use()
@@ -165,8 +110,6 @@ class Pieces:
             self._done += min(size, n_left) if is_left else n_left
             n_left -= min(size, n_left)
             is_first = False
-            if self._scratch is not None:
-                self._scratch.release()
             if self._progress is not None:
                 self._progress(min(self._done / self._n_lines, 1.0))
             if is_left and seconds < _PIECE / 2:

@@ -284,20 +284,16 @@ class SearchPlan:
         return self.n_distinct * sum(sets[self._largest_cost + 1 - max(1, *self.costs) :])
 
     @cached_property
-    def box_bytes(self) -> int:
-        """Bytes of the values and counts of all boxes."""
-        value, count = (10, 2) if self.is_compact else (16, 8)
-        return value * self.index().n_entries + count * self.count_index().n_entries
-
-    @cached_property
     def memory_bytes(self) -> int:
         """Bytes of all arrays."""
         blocks = self._block_numbers(False)
         row = (self.most + 1) * self.n_entries(0)
         sums = (max(blocks) + blocks[-1] if self.keeps else 2) * row
         tables = 2 * (self.most + max(self.n_levels)) * self.n_whole
+        value, count = (10, 2) if self.is_compact else (16, 8)  # of each box
         return (
-            self.box_bytes
+            value * self.index().n_entries
+            + count * self.count_index().n_entries
             + 16 * (self.index(are_shapes=True).n_entries + sums)
             + 8 * tables
             + 16 * self.n_pairs

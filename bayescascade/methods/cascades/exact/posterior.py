@@ -3,7 +3,6 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -60,7 +59,6 @@ def solve(
     work_limit: float = 1e12,
     progress: Progress | None = None,
     n_jobs: int | None = 1,
-    scratch: str | Path | None = None,
 ) -> "SummedPosterior":
     """Sum over all trees.
 
@@ -70,10 +68,9 @@ def solve(
     over trees with up to twice the expected leaves or 12, and more, until all larger trees are
     proved to have a total probability below 1e-9, and none of them is the most probable; see
     `tail`. `memory_limit` is in bytes, `work_limit` in terms of one pass, see `ExactCost`; its
-    default takes one core half a day. `progress` is called with the finished share. Boxes of a
-    branch model that do not fit go to files without names in `scratch`. TooLargeError: the solution
-    takes more than is allowed; it is raised at once, unless trees of more leaves prove to matter.
-    SummationStopped: Ctrl-C came after the best tree was found.
+    default takes one core half a day. `progress` is called with the finished share.
+    TooLargeError: the solution takes more than is allowed; it is raised at once, unless trees of
+    more leaves prove to matter. SummationStopped: Ctrl-C came after the best tree was found.
     """
     if max_leaves is not None:
         check_integer("max_leaves", max_leaves, minimum=1)
@@ -83,9 +80,7 @@ def solve(
     total = float(posterior.table.weights.sum())
     plan = SearchPlan.of(posterior, first_cap(posterior, max_leaves))
     if plan.shift == 0:
-        cost, boxes = cheapest_boxes(
-            posterior, plan, memory_limit, work_limit, n_jobs, scratch=scratch
-        )
+        cost, boxes = cheapest_boxes(posterior, plan, memory_limit, work_limit, n_jobs)
         kind = SummedPosterior if isinstance(boxes, SharedBoxes) else ExactPosterior
         return kind(posterior, plan, cost, progress, None, n_jobs, memory_limit, boxes)
     cost = check_fits(posterior, plan, memory_limit, work_limit)

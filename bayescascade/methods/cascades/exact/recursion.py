@@ -34,7 +34,6 @@ from bayescascade.methods.cascades.exact.lattice import (
 from bayescascade.methods.cascades.exact.pieces import (
     Pieces,
     Progress,
-    Scratch,
     open_blocks,
     run_lines,
     workspace_of,
@@ -47,13 +46,12 @@ if TYPE_CHECKING:
 
 Counts = NDArray[np.floating[Any]]
 
-_AT_ONCE = 10_000  # boxes split before pages read from files are released
 _SUBSETS = 256  # sets of columns counted at once
 _FEW_TERMS = 20_000  # for all boxes; up to here, splits may be drawn without compiling
 
 
 class Recursion:
-    """The values of all boxes of a lattice, in memory or, if given, in `scratch`.
+    """The values of all boxes of a lattice.
 
     counts: weights in all boxes, float64 or uint16, at the places of
     ``lattice.plan.count_index()``; a single zero for shapes, whose `shapes` is None. `memory_limit`
@@ -66,7 +64,6 @@ class Recursion:
         terms: TermArrays,
         counts: Counts,
         shapes: "Recursion | None",
-        scratch: Scratch | None = None,
         memory_limit: float = np.inf,
     ) -> None:
         plan = lattice.plan
@@ -75,9 +72,9 @@ class Recursion:
         self.index = plan.index(are_shapes=shapes is None)
         is_short = shapes is not None and plan.is_short
         is_compact = is_short and plan.is_compact
-        self._scratch, self._memory_limit = scratch, memory_limit
+        self._memory_limit = memory_limit
         exponents = np.int16 if is_compact else np.int64
-        self.values = no_values(self.index.n_entries, exponents, scratch)
+        self.values = no_values(self.index.n_entries, exponents)
         self.tables = None
         if is_short:
             self.tables = short_tables(lattice, terms, weights_of(plan, counts))
@@ -91,15 +88,14 @@ class Recursion:
         posterior: "CascadePosterior",
         plan: SearchPlan,
         n_jobs: int | None = 1,
-        scratch: Scratch | None = None,
         memory_limit: float = np.inf,
     ) -> "Recursion":
-        """Return the counted boxes of a plan for a posterior; in `scratch`, if given."""
+        """Return the counted boxes of a plan for a posterior."""
         lattice = Lattice.of(plan, posterior)
-        counts = count_all(lattice, posterior.table, n_jobs, scratch)
+        counts = count_all(lattice, posterior.table, n_jobs)
         terms = term_arrays(plan, posterior.model, listed=weights_of(plan, counts))
         shapes = cls(lattice.shapes(), terms, np.zeros(1), None)
-        return cls(lattice, terms, counts, shapes, scratch, memory_limit)
+        return cls(lattice, terms, counts, shapes, memory_limit)
 
     def run(
         self,
@@ -144,7 +140,7 @@ class Recursion:
 
         self.work.is_wrapped[0] = False
         with sparing(plan.n_terms):
-            run_lines(piece, lattice, flags, self.work, progress, n_jobs, self._scratch)
+            run_lines(piece, lattice, flags, self.work, progress, n_jobs)
         if self.work.is_wrapped[0]:  # with extreme priors
             self._lengthen()
             self.run(maximize, closed, tilt, progress, n_jobs)
@@ -152,11 +148,10 @@ class Recursion:
     def _lengthen(self) -> None:
         """Allocate exponents of eight bytes, which take more memory than planned."""
         n_bytes = self.lattice.plan.memory_bytes + 8 * self.index.n_entries
-        if self._scratch is None and n_bytes > self._memory_limit:  # a scratch raises its own error
+        if n_bytes > self._memory_limit:
             needed = f"{n_bytes / 1e9:.3g} GB for long exponents, as values are extreme"
             raise TooLargeError(f"memory_limit must be at least {needed}", needed)
-        zeros = np.zeros if self._scratch is None else self._scratch.zeros
-        self.values = self.values._replace(exponent=zeros(self.index.n_entries, np.int64))
+        self.values = self.values._replace(exponent=np.zeros(self.index.n_entries, np.int64))
 
     def log_values(self, origin: int = 0) -> Floats:
         """Return logs of the root's entries, -inf without trees; a near `origin` saves digits."""
@@ -197,15 +192,11 @@ class Recursion:
         radix = np.cumprod([1, *(blocks.n_blocks for blocks in self.lattice.blocks[:-1])])
         order = np.argsort(digits @ radix, kind="stable")  # equal boxes in sequence
         with sparing(self._terms_of(digits, entries)):
-            for begin in range(0, n, _AT_ONCE if self._scratch else max(n, 1)):
-                these = slice(begin, begin + _AT_ONCE if self._scratch else n)
-                choose_splits(
-                    rng, self.lattice.arrays, self.index.arrays, terms, self.count_index.arrays,
-                    self.counts, self.values, self.work, maximize, digits[order[these]],
-                    entries[order[these]], columns[these], n_branches[these], parts[these],
-                )  # fmt: skip
-                if self._scratch is not None:
-                    self._scratch.release()
+            choose_splits(
+                rng, self.lattice.arrays, self.index.arrays, terms, self.count_index.arrays,
+                self.counts, self.values, self.work, maximize, digits[order], entries[order],
+                columns, n_branches, parts,
+            )  # fmt: skip
         back = np.argsort(order)
         return columns[back], n_branches[back], parts[back]
 
@@ -251,14 +242,11 @@ def log_of(numbers: Scaled, where: slice, origin: int) -> Floats:
     return logs + (numbers.exponent[where].astype(np.int64) - origin) * UNIT
 
 
-def count_all(
-    lattice: Lattice, table: "Table", n_jobs: int | None = 1, scratch: Scratch | None = None
-) -> Counts:
+def count_all(lattice: Lattice, table: "Table", n_jobs: int | None = 1) -> Counts:
     """Return the weight of the rows in every box that has counts."""
     plan = lattice.plan
     index = plan.count_index()
-    zeros = np.zeros if scratch is None else scratch.zeros
-    counts: Counts = zeros(index.n_entries, np.uint16 if plan.is_compact else np.float64)
+    counts: Counts = np.zeros(index.n_entries, np.uint16 if plan.is_compact else np.float64)
     row_codes = np.ascontiguousarray(table.codes[list(plan.columns)].T)
     subsets = _narrowest(plan.costs, plan.n_levels, len(index.sizes) - 2)
     while subset := list(islice(subsets, _SUBSETS)):
@@ -274,7 +262,7 @@ def count_all(
         )
 
     with sparing(plan.n_terms):
-        run_lines(piece, lattice, flags, workspace_of(lattice), None, n_jobs, scratch)
+        run_lines(piece, lattice, flags, workspace_of(lattice), None, n_jobs)
     return counts
 
 
@@ -300,7 +288,6 @@ def _narrowest(
             stack.append(((*chosen, True), cost + costs[j]))
 
 
-def no_values(n: int, exponents: type = np.int64, scratch: Scratch | None = None) -> Scaled:
+def no_values(n: int, exponents: type = np.int64) -> Scaled:
     """Return n zeros."""
-    zeros = np.zeros if scratch is None else scratch.zeros
-    return Scaled(zeros(n, np.float64), zeros(n, exponents))
+    return Scaled(np.zeros(n), np.zeros(n, exponents))

@@ -165,7 +165,6 @@ def solve_or_tilt(
     draw_progress: Callable[[], None] | None = None,
     n_jobs: int | None = 1,
     n_draws: int = 0,
-    scratch: str | Path | None = None,
     checkpoint: str | Path | None = None,
     resume: bool = False,
 ) -> "tuple[SummedPosterior | StoppedPosterior | TiltedPosterior, list[Tree]]":
@@ -174,14 +173,14 @@ def solve_or_tilt(
     try:
         exact = solve(
             posterior, memory_limit=memory_limit, work_limit=work_limit, progress=progress,
-            n_jobs=n_jobs, scratch=scratch,
+            n_jobs=n_jobs,
         )  # fmt: skip
     except TooLargeError:
         if not isinstance(posterior.model, LeafModel) or posterior.model.max_leaves is not None:
             raise
         tilted = solve_by_tilts(
             posterior, memory_limit=memory_limit, work_limit=work_limit, rng=rng,
-            progress=pass_progress, n_jobs=n_jobs, n_draws=n_draws, scratch=scratch,
+            progress=pass_progress, n_jobs=n_jobs, n_draws=n_draws,
             checkpoint=checkpoint, resume=resume,
         )  # fmt: skip
         return tilted, tilted.draws
@@ -219,7 +218,6 @@ def solve_by_tilts(
     progress: PassProgress | None = None,
     n_jobs: int | None = 1,
     n_draws: int = 0,
-    scratch: str | Path | None = None,
     checkpoint: str | Path | None = None,
     resume: bool = False,
 ) -> "TiltedPosterior":
@@ -229,7 +227,7 @@ def solve_by_tilts(
     only draws depend on `rng`, and nothing depends on `n_jobs`. `memory_limit` is in bytes,
     `work_limit` in terms of one pass, see `ExactCost`. `progress` is called with the number of
     finished passes, the share of the next, and the best tree so far. `n_draws` >= 0 independent
-    draws are made during the passes. Boxes that do not fit go to files without names in `scratch`.
+    draws are made during the passes.
     `checkpoint` keeps the result of each pass; with `resume` only the other passes are made, and
     the result is that of an uninterrupted search.
     """
@@ -244,7 +242,7 @@ def solve_by_tilts(
     check_integer("n_draws", n_draws, minimum=0)
     check_magnitudes(posterior)
     plan = SearchPlan.of(posterior, None)
-    cost, boxes = cheapest_boxes(posterior, plan, memory_limit, work_limit, n_jobs, scratch=scratch)
+    cost, boxes = cheapest_boxes(posterior, plan, memory_limit, work_limit, n_jobs)
     section = None
     if checkpoint is not None:  # each kind of leaves has a section, if several are compared
         section = samplers.Checkpoint(checkpoint, resume).section(f"tilts, leaf {model.leaf}")

@@ -1,7 +1,5 @@
 """How boxes are gone through and kept: threads, files and short numbers change no digit."""
 
-import errno
-import os
 from functools import partial
 
 import numpy as np
@@ -9,10 +7,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from bayescascade import BranchCascade, LeafCascade
-from bayescascade.base.errors import InternalError, ParameterError, TooLargeError
+from bayescascade.base.errors import InternalError, TooLargeError
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.exact import (
-    ExactCost,
     lattice,
     pieces,
     plan,
@@ -21,7 +18,6 @@ from bayescascade.methods.cascades.exact import (
     solve_by_tilts,
 )
 from bayescascade.methods.cascades.exact.cost import cheapest_boxes
-from bayescascade.methods.cascades.exact.pieces import Scratch
 from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
 from tests.interrupts import interrupted
 from tests.methods.cascades.exact.test_exact_cost import random_table
@@ -91,7 +87,7 @@ def test_exponents_too_large_for_short_numbers_are_kept_in_long_ones(monkeypatch
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("in_threads")
-def test_long_exponents_are_refused_where_only_short_ones_fit(tmp_path):
+def test_long_exponents_are_refused_where_only_short_ones_fit():
     """What was announced and checked must not be exceeded in the middle of a search."""
     posterior = LeafPosterior(random_table((3, 2, 3)))
     plans = plan.SearchPlan.of(posterior, None)
@@ -102,13 +98,6 @@ def test_long_exponents_are_refused_where_only_short_ones_fit(tmp_path):
     with pytest.raises(TooLargeError, match=r"memory_limit must be at least .* GB for long expon"):
         boxes.run(tilt=2e7)
     assert boxes.values.exponent.dtype == np.int16
-    on_disk = recursion.Recursion.of(
-        posterior, plans, scratch=Scratch(tmp_path), memory_limit=needed - 1
-    )
-    on_disk.run(tilt=2e7)
-    boxes = recursion.Recursion.of(posterior, plans)
-    boxes.run(tilt=2e7)
-    assert on_disk.log_values() == boxes.log_values()
 
 
 @pytest.mark.slow
@@ -125,7 +114,6 @@ def test_an_interrupt_in_a_thread_stops_them_all(monkeypatch):
 
 
 TABLE = random_table((3, 3, 2, 4))
-LESS = ExactCost.of(BranchPosterior(TABLE)).memory_bytes - 1  # than fits
 WAYS = {"branch": (BranchPosterior, solve), "leaf": (LeafPosterior, partial(solve_by_tilts, rng=0))}
 
 
@@ -136,41 +124,15 @@ def summed(name, **limits):
 
 
 @pytest.mark.parametrize("name", ["branch", pytest.param("leaf", marks=pytest.mark.slow)])
-def test_files_hold_what_memory_would(name, monkeypatch, tmp_path):
-    """In short numbers and by threads as without; and no file is seen at any time."""
-    inside, drawn = summed(name)
+def test_short_numbers_and_threads_change_nothing(name, monkeypatch):
+    """Large tables take other ways through the same sums."""
+    few, drawn = summed(name)
     monkeypatch.setattr(pieces, "_MANY_TERMS", 0)
     monkeypatch.setattr(plan, "_MANY_BOXES", 1)
-    monkeypatch.setattr(recursion, "_AT_ONCE", 7)
-    outside, others = summed(name, memory_limit=LESS / 2, scratch=tmp_path)
-    assert outside.cost.disk_bytes == 12 * outside.cost.n_boxes
+    many, others = summed(name)
     for value in ("log_density", "log_normalizer", "log_evidence", "gap", "error"):
-        assert getattr(outside, value) == pytest.approx(getattr(inside, value), abs=1e-8, rel=0)
+        assert getattr(many, value) == pytest.approx(getattr(few, value), abs=1e-8, rel=0)
     assert others == drawn
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_full_disk_is_told_before_anything_is_written(monkeypatch, tmp_path):
-    """A file that cannot grow would end the process without a word."""
-
-    def full(*_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, "posix_fallocate", full)
-    with pytest.raises(TooLargeError, match=r"scratch must have [\d,]+ bytes in .* No space left"):
-        summed("branch", memory_limit=LESS, scratch=tmp_path)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_what_does_not_fit_says_that_a_directory_would_do(tmp_path):
-    """And one that does not exist is refused before anything is searched."""
-    with pytest.raises(
-        TooLargeError, match=r"what would fit: .*scratch, a directory with 52.9 kB free"
-    ):
-        summed("branch", memory_limit=LESS)
-    model = BranchCascade(scratch=tmp_path / "none")
-    with pytest.raises(ParameterError, match=r"scratch must be a directory .* got '.*none'"):
-        model.fit({"a": ["x", "y"]})
 
 
 LISTED = {
