@@ -6,7 +6,6 @@ problem is given by `n_levels`, `nominal` (per column), `widths` (per column, pe
 """
 
 import math
-from functools import cache
 from itertools import combinations, product
 
 
@@ -140,14 +139,6 @@ def log_process(tree, problem, stop, max_depth=math.inf):
     return walk(tree, tuple(tuple(range(q)) for q in n_levels), 0)
 
 
-@cache
-def numbers_of_trees(n_levels, nominal, max_branches, splits):
-    """Return how many trees there are of 0, 1, 2, .. leaves."""
-    trees = all_trees(n_levels, nominal, max_branches, splits)
-    sizes = [len(leaves_of(tree, n_levels)) for tree in trees]
-    return [sizes.count(k) for k in range(max(sizes) + 1)]
-
-
 def leaf_log_density(
     tree,
     problem,
@@ -159,10 +150,7 @@ def leaf_log_density(
     prior="poisson",
     stop=0.5,
 ):
-    """Model I, term by term; with prior "generative" `log_process` takes the Poisson's place.
-
-    With prior "size", all trees of as many leaves share the Poisson's probability.
-    """
+    """Model I, term by term; with prior "generative" `log_process` takes the Poisson's place."""
     boxes = leaves_of(tree, problem["n_levels"])
     k, n, alpha = len(boxes), sum(problem["weights"]), concentration
     if k > max_leaves:
@@ -171,9 +159,6 @@ def leaf_log_density(
         value = log_process(tree, problem, stop)
     else:
         value = -expected_leaves + k * math.log(expected_leaves) - math.lgamma(k + 1)
-    if prior == "size":
-        domain = (problem[name] for name in ("n_levels", "nominal", "max_branches", "partitions"))
-        value -= math.log(numbers_of_trees(*domain)[k])
     value += math.lgamma(k * alpha) - math.lgamma(n + k * alpha)
     for box in boxes:
         count = weight_in(box, problem["rows"], problem["weights"])

@@ -134,8 +134,6 @@ def trees(problem: TreeProblem, model: Model) -> Space:
     wrong = {name: 1.5 * value}
     if model.parameters.get("prior") == "generative":  # without a Poisson
         wrong = {"stop": 2 * model.parameters["stop"]}
-    if model.parameters.get("prior") == "size":
-        wrong = {"prior": "poisson"}
     return Space(
         f"{problem.name}-{model.name}",
         partial(model.on, problem),

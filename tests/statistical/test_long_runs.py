@@ -8,7 +8,7 @@ import pytest
 import samplers
 from tests import rules_reference
 from tests.methods.cascades import problems as cascades
-from tests.methods.cascades.problems import INCLUSION, LEAF, SIZE
+from tests.methods.cascades.problems import INCLUSION, LEAF
 from tests.methods.rules import problems as rules
 from tests.statistical import tiny_spaces as tiny
 from tests.statistical.chi_square import fits
@@ -56,7 +56,7 @@ def unseen(problem, model):
 
 UNSEEN = [
     unseen(cascades.MULTIWAY, LEAF), unseen(cascades.BINS, INCLUSION),
-    unseen(cascades.UNEVEN_LEVELS, LEAF), unseen(cascades.MULTIWAY, SIZE),
+    unseen(cascades.UNEVEN_LEVELS, LEAF),
     *(lists(rules.unseen(p)) for p in (rules.PAIR, rules.BINS, rules.SUPPORTED)),
 ]  # fmt: skip
 

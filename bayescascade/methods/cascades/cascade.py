@@ -54,8 +54,8 @@ from bayescascade.methods.cascades.packed_trees import (
 )
 from bayescascade.methods.cascades.parameters import LEAVES, TreeParameters
 from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
+from bayescascade.methods.cascades.split_space import SplitSpace
 from bayescascade.methods.cascades.tree import Tree, leaf_boxes
-from bayescascade.methods.cascades.tree_counts import SplitSpace, count_trees
 from bayescascade.methods.cascades.tree_posterior import CascadePosterior
 from bayescascade.model.density_estimator import DENSITIES, DensityEstimator
 from bayescascade.model.explore import Solver
@@ -153,7 +153,7 @@ class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
             return ""
         if name == "stop" and not is_generative:
             return ""
-        if name == "prior" and value in ("generative", "size"):
+        if name == "prior" and value == "generative":
             return f"{value} prior"
         usual = {"partitions": "subsets", "leaf": "uniform", "prior": "poisson"}
         is_usual = name in usual and value == usual[name]
@@ -463,9 +463,6 @@ class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
         model, most = self._model(), self._max_branches
         space = SplitSpace(self.schema_, self.partitions, most, getattr(self, "max_depth", None))
         log_splits = space.log_splits(counted.tree) if model.is_generative else None
-        log_n_trees = None
-        if model.is_by_size:
-            log_n_trees = count_trees(self.schema_, self.partitions, most, model.max_leaves).logs
-        log_prior = model.log_prior(counted.tree, self.schema_.n_columns, log_splits, log_n_trees)
+        log_prior = model.log_prior(counted.tree, self.schema_.n_columns, log_splits)
         log_inside = log_inside_leaves(self.schema_, counted, self._readable(counted), model)
         return log_prior + model.log_likelihood(counted.tree, counted.counts, log_inside)

@@ -19,8 +19,8 @@ from bayescascade.methods.cascades.kernels import layout
 from bayescascade.methods.cascades.kernels.layout import Workspace
 from bayescascade.methods.cascades.models import CascadeModel
 from bayescascade.methods.cascades.parameters import LEAVES
+from bayescascade.methods.cascades.split_space import SplitSpace
 from bayescascade.methods.cascades.tree import Tree, level_starts
-from bayescascade.methods.cascades.tree_counts import SplitSpace
 from bayescascade.model.compiled import whole_weights
 
 if TYPE_CHECKING:
@@ -48,7 +48,6 @@ def arrays_of_model(
     splits: SplitSpace,
     table: "Table",
     branch_log_weights: Floats,
-    log_n_trees: Floats | None,
 ) -> layout.ModelArrays:
     """Return a model's numbers and tables of their functions; weights of branches from 0 on."""
     nominal_levels = table.schema.n_levels[_nominal_columns(table.schema)]
@@ -81,7 +80,6 @@ def arrays_of_model(
         log_go=float(np.log1p(-model.stop)),
         log_ways=splits.log_ways if model.is_generative else np.zeros((1, 1)),
         n_kept=splits.n_kept,
-        log_n_trees=np.zeros(1) if log_n_trees is None else log_n_trees,
     )
 
 

@@ -27,16 +27,10 @@ are *uniform*. In an *independent* leaf each column follows its own Dirichlet-mu
 A *dependent* leaf averages over all trees that connect its columns; `dependence` has the formula.
 
 This prior, "poisson", weights each tree. So the prior probability of a number of leaves is
-proportional to the Poisson times the number of such trees, as in the thesis. Two other priors are
-not from the thesis. With `prior` "size", only for `LeafModel`, the number of leaves itself follows
-the Poisson, restricted to possible numbers, and all ``N_K`` trees of K leaves are equally probable,
-see `tree_counts`::
-
-    log_prior = -lam + K ln lam - ln K! - ln N_K         (-inf if K > max_leaves)
-
-The other is a process, for both models: with `prior` "generative" a node is a leaf with probability
+proportional to the Poisson times the number of such trees, as in the thesis. Another prior
+is not from the thesis: with `prior` "generative" a node is a leaf with probability
 ``s`` = `stop`. Otherwise it is split, with equal probabilities of the ``N_i`` splits that its box
-allows (`tree_counts`). A node whose box allows no split is a leaf. So ::
+allows (`split_space`). A node whose box allows no split is a leaf. So ::
 
     log_prior = sum_i [ln(1 - s) - ln N_i] + (leaves whose box allows a split) ln s
 
@@ -82,7 +76,7 @@ class CascadeModel(ABC):
     max_leaves: int | None  # larger trees have density 0; None for no bound
     leaf: str  # density inside leaves: "uniform", "independent" or "dependent"
     leaf_concentration: float
-    prior: str  # "poisson", "generative" or, only for the leaf model, "size"
+    prior: str  # "poisson" or "generative"
     stop: float  # probability of a leaf under the generative prior, in (0, 1)
 
     def __post_init__(self) -> None:
@@ -101,28 +95,14 @@ class CascadeModel(ABC):
         """Whether the prior is the process, which is normalized over the trees below any box."""
         return self.prior == "generative"
 
-    @property
-    def is_by_size(self) -> bool:
-        """Whether the number of leaves is Poisson, with equal shares for trees with as many."""
-        return self.prior == "size"
-
-    def log_prior(
-        self,
-        tree: Tree,
-        n_columns: int,
-        log_splits: Floats | None = None,
-        log_n_trees: Floats | None = None,
-    ) -> float:
+    def log_prior(self, tree: Tree, n_columns: int, log_splits: Floats | None = None) -> float:
         """Return the log prior of a tree over `n_columns` columns, nats; -inf above `max_leaves`.
 
         log_splits (n_nodes,) float64: `SplitSpace.log_splits` of the tree, only for the generative
-        prior; log_n_trees (most,) float64: `TreeCounts.logs`, only for the prior "size".
+        prior.
         """
         if self.max_leaves is not None and tree.n_leaves > self.max_leaves:
             return -np.inf
-        if self.is_by_size:
-            assert log_n_trees is not None
-            return self._log_poisson(tree, n_columns) - float(log_n_trees[tree.n_leaves - 1])
         if not self.is_generative:
             return self._log_poisson(tree, n_columns)
         assert log_splits is not None
@@ -224,10 +204,6 @@ class BranchModel(CascadeModel):
 
     def __post_init__(self) -> None:
         CascadeModel.__post_init__(self)
-        if self.is_by_size:
-            raise ParameterError(
-                'prior must be "poisson" or "generative" in the branch model, got "size"'
-            )
         if self.feature_inclusion is not None and self.is_generative:
             raise ParameterError(
                 'feature_inclusion must be None with prior "generative", got '

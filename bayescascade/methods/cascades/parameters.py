@@ -18,8 +18,8 @@ LEAVES = ("uniform", "independent", "dependent")
 PARTITIONS = ("subsets", "levels")
 """Ways for a split to partition a column's remaining levels."""
 
-PRIORS = ("poisson", "generative", "size")
-"""Priors on trees; "size" only for the leaf model."""
+PRIORS = ("poisson", "generative")
+"""Priors on trees."""
 
 _BRANCHES = "Maximum number of branches per split"
 
@@ -41,9 +41,8 @@ class TreeParameters(ShownParameters, LearnedDensityParameters, MemoryParameters
     concentration = Real(2.0, "Dirichlet parameter of each leaf, branch or rule", above=0.0)
     prior = Choice(
         "poisson",
-        "Prior on trees: Poisson numbers of leaves or branches (poisson), a process that stops at "
-        "each node with probability --stop (generative), or a Poisson number of leaves, with all "
-        "trees of a size equally probable (size; leaf model only)",
+        "Prior on trees: Poisson numbers of leaves or branches (poisson), or a process that stops "
+        "at each node with probability --stop (generative)",
         words=PRIORS,
     )
     stop = Real(0.5, "Probability of a leaf under the generative prior", above=0.0, below=1.0)

@@ -18,8 +18,8 @@ import numpy as np
 from bayescascade.base.arrays import Floats
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.models import BranchModel, CascadeModel
+from bayescascade.methods.cascades.split_space import SplitSpace
 from bayescascade.methods.cascades.tree import LEAF, Tree
-from bayescascade.methods.cascades.tree_counts import SplitSpace
 from bayescascade.model.guard import EVALUATED, UNIT, log_gamma_sizes, share_of_sums
 
 if TYPE_CHECKING:

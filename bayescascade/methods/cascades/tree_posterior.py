@@ -30,11 +30,10 @@ from bayescascade.methods.cascades.models import (
 )
 from bayescascade.methods.cascades.parameters import PARTITIONS
 from bayescascade.methods.cascades.rounding import density_rounding
+from bayescascade.methods.cascades.split_space import SplitSpace
 from bayescascade.methods.cascades.tree import Tree, block_codes, root_box
-from bayescascade.methods.cascades.tree_counts import SplitSpace, TreeCounts, count_trees
 from bayescascade.model.compiled import CompiledPosterior
 from bayescascade.model.draws import TraceLegend
-from bayescascade.model.guard import EVALUATED, UNIT
 from bayescascade.model.search import SCHEDULE
 from samplers.types import StepCounts
 
@@ -146,7 +145,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
         tree, (known, value) = _structure(state), self._last_prior
         if tree is not known:  # often computed twice: for the density, and by `describe`
             log_splits = self.splits.log_splits(tree) if self.model.is_generative else None
-            value = self.model.log_prior(tree, len(self.is_nominal), log_splits, self.log_n_trees)
+            value = self.model.log_prior(tree, len(self.is_nominal), log_splits)
             self._last_prior = tree, value
         return value
 
@@ -176,10 +175,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
     def rounding(self, state: Tree) -> float:
         """Return a bound on the rounding error of the log density of a tree, nats."""
         counts, _ = self.node_statistics(state)
-        bound = density_rounding(self.model, self.table, state, counts, self.splits)
-        if self.log_n_trees is not None:
-            bound += 2 * EVALUATED * UNIT * float(self.log_n_trees[state.n_leaves - 1])
-        return bound
+        return density_rounding(self.model, self.table, state, counts, self.splits)
 
     def initial_state(self, rng: np.random.Generator) -> Tree:
         """Return a random tree of up to seven splits, grown without looking at the data."""
@@ -270,25 +266,6 @@ class CascadePosterior(CompiledPosterior[Tree]):
         own = () if self.redraws is None else (self.redraws.name, self.redraws.largest)
         return [self.parameters(), self.table.fingerprint(), *own], ()
 
-    @cached_property
-    def tree_counts(self) -> TreeCounts | None:
-        """Number of trees with each number of leaves, for the prior "size"; otherwise None.
-
-        Raises
-        ------
-        TooLargeError
-            If there are too many trees to count.
-        """
-        if not self.model.is_by_size:
-            return None
-        most = self.model.max_leaves
-        return count_trees(self.schema, self.partitions, self.max_branches, most)
-
-    @property
-    def log_n_trees(self) -> Floats | None:
-        """The logs of `tree_counts`, if there are any, (most,)."""
-        return None if self.tree_counts is None else self.tree_counts.logs
-
     def parameters(self) -> dict[str, float | int | str | None]:
         """Return the model's parameters by name."""
         told = {**asdict(self.model), "max_branches": self.max_branches}  # type: ignore[call-overload]
@@ -360,8 +337,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
     @cached_property
     def model_arrays(self) -> layout.ModelArrays:
         """The model, as arrays for the kernels."""
-        weights, log_n_trees = self.branch_log_weights, self.log_n_trees
-        return arrays_of_model(self.model, self.splits, self.table, weights, log_n_trees)
+        return arrays_of_model(self.model, self.splits, self.table, self.branch_log_weights)
 
     @cached_property
     def branch_log_weights(self) -> Floats:

@@ -201,9 +201,6 @@ GENERATIVE_DEPENDENT = _branch("generative-dependent", **_inside("dependent", 0.
 GENERATIVE_BOUNDED = _leaf(
     "generative-bounded", **_inside("independent", 0.6), **PROCESS, max_leaves=4
 )
-SIZE = _leaf("size", prior="size")
-SIZE_INDEPENDENT = _leaf("size-independent", **_inside("independent", 0.6), prior="size")
-SIZE_BOUNDED = _leaf("size-bounded", max_leaves=4, prior="size")
 BY_NAME = {model.name: model for model in list(vars().values()) if isinstance(model, Model)}
 
 TERNARY = Problem("ternary", (3, 3), (True, True), 2)
@@ -240,9 +237,6 @@ WITH_OPTIONS = (
     (ORDINAL, GENERATIVE_UNIFORM),
     (UNEVEN_LEVELS, GENERATIVE_BRANCH),
     (BINARY, GENERATIVE_DEPENDENT),
-    (BINS, SIZE),
-    (UNEVEN_LEVELS, SIZE_INDEPENDENT),
-    (MULTIWAY, SIZE_BOUNDED),
 )
 """Each option with what it could fail at: few problems, as every exact test runs over them."""
 

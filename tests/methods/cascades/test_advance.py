@@ -54,7 +54,7 @@ small_columns = st.lists(
             "partitions": st.sampled_from(["subsets", "levels"]),
             "leaf": st.sampled_from(["uniform", "independent", "dependent"]),
             "leaf_concentration": st.sampled_from([0.3, 1.0]),
-            "prior": st.sampled_from(["poisson", "generative", "size"]),
+            "prior": st.sampled_from(["poisson", "generative"]),
             "stop": st.sampled_from([0.1, 0.7]),
         }
     ),
@@ -66,9 +66,11 @@ def test_trees_stay_valid_and_sums_exact(
     if is_leaf:
         posterior = LeafPosterior(table, 6.0, 0.5, max_branches, max_leaves=max_leaves, **options)
     else:
-        is_process = options["prior"] == "generative"
-        options["prior"] = "generative" if is_process else "poisson"
-        own = {"max_depth": 2} if is_process else {"feature_inclusion": inclusion}
+        own = (
+            {"max_depth": 2}
+            if options["prior"] == "generative"
+            else {"feature_inclusion": inclusion}
+        )
         posterior = BranchPosterior(table, 2.5, 0.5, max_branches, **own, **options)
     rng = np.random.default_rng(seed)
     state = posterior.initial_state(rng)

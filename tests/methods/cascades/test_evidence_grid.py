@@ -53,16 +53,15 @@ def test_tilts_tell_the_evidence_where_sums_by_leaves_do_not_fit():
 
 def test_what_no_model_can_be_is_left_out_with_the_reason():
     """One combination must not cost the others; a value that no model takes is a typo."""
-    points = evidence(
-        table(), models=["leaf", "branch"],
-        grid={"leaf": ["dependent", "uniform"], "prior": ["size", "poisson"]},
-    )  # fmt: skip
+    grid = {"leaf": ["dependent", "uniform"], "prior": ["generative", "poisson"]}
+    grid |= {"feature_inclusion": [0.5]}
+    points = evidence(table(), models=["leaf", "branch"], grid=grid)
     assert len(points) == 8
     assert [bool(point.impossible) for point in points] == [False] * 3 + [True] * 5
     reasons = {point.impossible for point in points if point.parameters["leaf"] == "uniform"}
     assert reasons == {
         "",
-        'prior must be "poisson" or "generative" in the branch model, got "size"',
+        'feature_inclusion must be None with prior "generative", got 0.5',
     }
     assert points[0].impossible == ""
     assert 'leaf must be "uniform" or "independent" in a sum' in str(points)
@@ -71,7 +70,7 @@ def test_what_no_model_can_be_is_left_out_with_the_reason():
 @pytest.mark.parametrize(
     ("models", "grid", "message"),
     [
-        (["branch"], {"prior": ["size"]}, "in the branch model"),
+        (["branch"], {"prior": ["size"]}, "prior must be one of"),
         (["leaf"], {"leaf": ["uniform", "naive"]}, "leaf must be one of"),
         (["forest"], {}, "model must be one of leaf, branch, got forest"),
         ([], {}, "models must be named once each, got none"),

@@ -98,7 +98,7 @@ def test_parameters_and_fingerprint_tell_posteriors_apart():
         {}, {"expected_leaves": 9.0}, {"concentration": 1.0}, {"max_branches": 3},
         {"max_leaves": 9}, {"leaf": "independent"},
         {"leaf": "independent", "leaf_concentration": 2.0}, {"partitions": "levels"}, process,
-        {**process, "stop": 0.4}, {"prior": "size"},
+        {**process, "stop": 0.4},
     )  # fmt: skip
     posteriors = [LeafPosterior(table, **given) for given in of_leaves]
     posteriors += [LeafPosterior(tiny.FRACTIONAL.table), BranchPosterior(table)]

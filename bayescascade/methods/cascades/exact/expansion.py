@@ -3,9 +3,7 @@
 ``Z = sum_K w_K S_K``, where ``w_K`` is smooth in K. A least-squares fit ``sum_i c_i exp(s_i K)``
 with a few s_i approximates it, so ``Z`` is nearly ``sum_i c_i G(s_i)``. No term is negative, so
 ``S_K`` is at most ``M_K = min_s G(s) exp(-s K)``, and for any c_i the error is at most ``sum_K
-abs(w_K - sum_i c_i exp(s_i K)) M_K``. With the prior "size", ``1 / N_K`` is a factor of ``w_K``,
-which is as smooth: for housebreak, 26 passes suffice, and the Poisson over trees takes 43. If
-splits by levels allow only some numbers of leaves, the factor is interpolated between these.
+abs(w_K - sum_i c_i exp(s_i K)) M_K``.
 
 **Rounding.** A pass at s finds ``G(s)`` up to a factor between ``exp(-d)`` and ``exp(d)``.
 `PassRounding` bounds d by the number of leaves, which is bounded by the slope of ln G to the next

@@ -29,8 +29,7 @@ from bayescascade.methods.cascades.exact.kernels.terms import (
 )
 from bayescascade.methods.cascades.exact.plan import SearchPlan
 from bayescascade.methods.cascades.models import BranchModel, CascadeModel
-from bayescascade.methods.cascades.tree_counts import n_splits
-from bayescascade.model.guard import UNIT
+from bayescascade.methods.cascades.split_space import n_splits
 
 if TYPE_CHECKING:
     from bayescascade.methods.cascades.tree_posterior import CascadePosterior
@@ -249,12 +248,11 @@ class Root:
 
     plan: SearchPlan
     model: CascadeModel
-    log_n_trees: Floats | None  # (most,): log number of trees that share the prior of K leaves
 
     @classmethod
     def of(cls, posterior: "CascadePosterior", plan: SearchPlan) -> "Root":
         """Return these factors for a posterior's trees."""
-        return cls(plan, posterior.model, posterior.log_n_trees)
+        return cls(plan, posterior.model)
 
     def log_densities(self, log_values: Floats, total: float) -> Floats:
         """Return, for every entry of the root, the log of the sum of its trees' densities.
@@ -275,9 +273,8 @@ class Root:
         weights = np.empty(k.size)
         rate, alpha = float(self.model.rate), float(self.model.concentration)
         rate = 0.0 if self.model.is_generative else rate
-        log_n_trees = np.zeros(1) if self.log_n_trees is None else self.log_n_trees
         with sparing(6 * _STEPS_OF_LOG * k.size):
-            list_log_weights(rate, alpha, total, log_n_trees, k, weights)
+            list_log_weights(rate, alpha, total, k, weights)
         return weights
 
     def log_most_rise(self, k: int) -> float:
@@ -287,11 +284,7 @@ class Root:
         """
         if self.model.is_generative:
             return 0.0
-        rise = float(np.log(self.model.rate / k))
-        if self.log_n_trees is None:
-            return rise
-        falls = -np.diff(self.log_n_trees[k - 1 :])
-        return rise + float(falls.max(initial=0.0)) + 8 * UNIT * float(self.log_n_trees.max())
+        return float(np.log(self.model.rate / k))
 
     def log_common(self, total: float) -> float:
         """Return the common log factor of all trees' densities, given the weight of all rows."""

@@ -7,7 +7,7 @@ tree's ``U(s) = max_T sum_l (g_l + s)``, with one entry a box. `tilted` finds th
 by a few tilts, `expansion` the sum over all trees, and draws.
 
 K ends at the number of cells. If there are too many, ``w_(K+1) / w_K <= rate / (K + 1)`` bounds the
-rest, as in `tail`. With the prior "size" all K are listed.
+rest, as in `tail`.
 
 **Rounding.** All passes are divided by a power of two, from the first pass, before logs are taken:
 for a million rows ``G`` is exp(-2e6), and the last digit of its log is 2e-10. The errors of ``ln

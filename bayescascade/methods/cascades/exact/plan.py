@@ -15,7 +15,7 @@ from bayescascade.base.arrays import Integers
 from bayescascade.base.errors import ParameterError
 from bayescascade.methods.cascades.exact.kernels.layout import UNION, IndexArrays
 from bayescascade.methods.cascades.models import BranchModel
-from bayescascade.methods.cascades.tree_counts import n_splits
+from bayescascade.methods.cascades.split_space import n_splits
 
 if TYPE_CHECKING:
     from bayescascade.data.table import Table

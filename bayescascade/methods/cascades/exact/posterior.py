@@ -94,9 +94,7 @@ def solve(
     root = Root.of(posterior, plan)
     bounds = PassRounding.of(posterior, free)
     log_prior = (0.0, 0.0)
-    if posterior.tree_counts is not None:
-        log_prior = posterior.tree_counts.log_prior_sum(posterior.model.rate)
-    elif not posterior.model.is_generative:
+    if not posterior.model.is_generative:
         log_prior = log_prior_mass(
             boxes.lattice, boxes.terms, root, plan.max_leaves, most, bounds, memory_limit
         )

@@ -9,8 +9,7 @@ sums, this bounds the most probable of them.
 
 K ends at the number of cells. If there are too many, ``w_(K+1) / w_K <= rate / (K + 1)``, or 1 with
 the generative prior, bounds the rest by a geometric series: ``lnG(x + alpha) - lnG(x)`` increases
-with x, so the Dirichlet's part of the ratio is at most 1. With the prior "size", there is another
-factor ``N_K / N_(K+1)``, from a table.
+with x, so the Dirichlet's part of the ratio is at most 1.
 
 Rounding acts on G as a tilt by h, see `rounding`, so ``S_K <= G(z) exp(h K) / z**K`` with the
 computed G. The logs in the sums may each be off by u times their sizes.

@@ -335,10 +335,6 @@ class TiltedPosterior:
         lattice, shapes = passes.boxes.lattice, passes.boxes.shapes
         if posterior.model.is_generative:
             self.log_evidence = self.log_normalizer
-        elif posterior.tree_counts is not None:
-            log_prior, error = posterior.tree_counts.log_prior_sum(rate)
-            self.log_evidence = self.log_normalizer - log_prior
-            self.error += error
         elif lattice.plan.has_few_ways and shapes is not None:
             log_prior, error = log_prior_sum(shapes, rate, passes.most, passes.bounds.of_sums)
             self.log_evidence = self.log_normalizer - log_prior

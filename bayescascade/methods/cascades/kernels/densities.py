@@ -177,7 +177,6 @@ def shape_value(model, n_leaves, n_used, total):
     if model.kind == at.LEAF_MODEL:
         if not model.is_generative:
             value += -model.rate + n_leaves * log(model.rate) - lgamma(n_leaves + 1.0)
-            value -= model.log_n_trees[min(n_leaves, model.log_n_trees.shape[0]) - 1]
         value += lgamma(n_leaves * model.alpha) - lgamma(total + n_leaves * model.alpha)
     return value
 

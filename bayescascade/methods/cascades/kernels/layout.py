@@ -62,7 +62,6 @@ class ModelArrays(NamedTuple):
     log_go: float  # log of its probability of a split
     log_ways: Array  # (p, Q + 1) float64: log number of splits of a column by its remaining levels
     n_kept: int  # columns that every path leaves whole
-    log_n_trees: Array  # (most,) float64: log number of trees of 1, 2, .. leaves; one 0 if unused
 
 
 class DependenceWorkspace(NamedTuple):

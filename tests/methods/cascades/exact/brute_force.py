@@ -27,19 +27,17 @@ def cases_of(models):
 
 
 CASES = cases_of({
-    tiny.BINARY: "leaf branch inclusion independent bounded generative-bounded generative-uniform"
-    " size-bounded",
-    tiny.MULTIWAY: "leaf branch inclusion independent bounded generative size",
+    tiny.BINARY: "leaf branch inclusion independent bounded generative-bounded generative-uniform",
+    tiny.MULTIWAY: "leaf branch inclusion independent bounded generative",
     tiny.ORDINAL: "branch bounded generative-uniform",
     tiny.BINS: "leaf branch independent generative generative-branch",
     tiny.FRACTIONAL: "leaf branch independent-branch generative-uniform",
     FRACTIONAL_BINS: "leaf independent independent-branch",
     tiny.CONSTANT: "leaf inclusion independent",
     LEVELS: "leaf branch inclusion independent independent-branch bounded generative"
-    " generative-branch size",
-    tiny.UNEVEN_LEVELS: "size-independent",
+    " generative-branch",
     WIDE_BINS: "leaf independent-branch generative-uniform",
-    NO_DATA: "leaf branch inclusion generative-branch size",
+    NO_DATA: "leaf branch inclusion generative-branch",
 })  # fmt: skip
 
 

@@ -37,8 +37,7 @@ def log(x):
 class AllTrees:
     """Every tree of a problem.
 
-    `record` has n_levels, nominal, widths, rows and weights, as `tests.reference` takes them, and,
-    if the prior is shared by them, log_n_trees: logs of the numbers of trees of 1, 2, .. leaves;
+    `record` has n_levels, nominal, widths, rows and weights, as `tests.reference` takes them;
     parameters are those of `LeafPosterior` or `BranchPosterior` by name.
     """
 
@@ -200,8 +199,6 @@ class AllTrees:
             k, alpha = Decimal(key), self.alpha
             value = -self.rate + k * log(self.rate) - log_gamma(k + 1)
             value = value if self.stop is None else Decimal(0)
-            if "log_n_trees" in self.record:
-                value -= Decimal(self.record["log_n_trees"][key - 1])
             return value + log_gamma(k * alpha) - log_gamma(self.total + k * alpha)
         if not self._by_sets:
             return Decimal(0)

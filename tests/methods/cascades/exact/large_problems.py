@@ -43,8 +43,6 @@ class LargeProblem:
     @cached_property
     def everything(self):
         record = record_of(self.table)
-        if self.parameters.get("prior") == "size":  # floats, which make the prior what it is
-            record["log_n_trees"] = self.posterior.log_n_trees.tolist()
         most = self.posterior.max_branches
         return AllTrees(record, self.parameters, self.settings["partitions"], most)
 
@@ -101,8 +99,6 @@ def draw_problem(rng, style=None, leaves=("uniform", "independent")):
     if rng.random() < 0.3:
         parameters |= {"prior": "generative", "stop": float(rng.uniform(0.02, 0.98))}
         parameters.pop("feature_inclusion", None)
-    elif "expected_leaves" in parameters and rng.random() < 0.4:
-        parameters["prior"] = "size"
     return LargeProblem(table, settings, parameters, style)
 
 

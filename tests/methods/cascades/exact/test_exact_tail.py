@@ -53,9 +53,6 @@ COPIES = [
         ("process", LEVELS, tiny.GENERATIVE, {"stop": 0.99}),
         ("huge-process", HUGE, tiny.GENERATIVE, {"stop": 0.1}),
         ("process-subsets", NEAR_SUBSETS, tiny.GENERATIVE, {"stop": 0.9}),
-        ("size", LEVELS, tiny.SIZE, {"expected_leaves": 0.1}),
-        ("huge-size", HUGE, tiny.SIZE, {"expected_leaves": 0.1}),
-        ("size-subsets", NEAR_SUBSETS, tiny.SIZE_INDEPENDENT, {"expected_leaves": 2.0}),
     )
 ]  # fmt: skip
 copies = pytest.mark.parametrize(("problem", "model"), COPIES)

@@ -25,8 +25,6 @@ ALL = cases(
     (tiny.BINS, tiny.LEAF), (tiny.FRACTIONAL, tiny.LEAF), (FRACTIONAL_BINS, tiny.INDEPENDENT),
     (tiny.CONSTANT, tiny.LEAF), (LEVELS, tiny.LEAF), (NO_DATA, tiny.LEAF),
     (tiny.MULTIWAY, tiny.GENERATIVE), (LEVELS, tiny.GENERATIVE), (NO_DATA, tiny.GENERATIVE),
-    (tiny.MULTIWAY, tiny.SIZE), (LEVELS, tiny.SIZE), (NO_DATA, tiny.SIZE),
-    (tiny.BINS, tiny.SIZE_INDEPENDENT),
 )  # fmt: skip
 
 
@@ -67,7 +65,6 @@ def test_what_sums_by_leaves_say_tilts_say(expected):
     (tiny.BINARY, tiny.LEAF),
     (tiny.MULTIWAY, tiny.INDEPENDENT),
     (tiny.BINARY, tiny.GENERATIVE),
-    (tiny.MULTIWAY, tiny.SIZE),
 )
 def test_draws_have_the_posterior_probabilities(problem, model, rng, monkeypatch):
     """Draws of a tilt alone, the broken twin, have other numbers of leaves."""

@@ -243,14 +243,11 @@ def add_log_of(high: float, low: float, power: float, out: Array) -> None:
 
 
 @kernel
-def list_log_weights(
-    rate: float, alpha: float, total: float, log_n_trees: Array, numbers: Array, out: Array
-) -> None:
+def list_log_weights(rate: float, alpha: float, total: float, numbers: Array, out: Array) -> None:
     """Write ln w_K for numbers K of leaves, without -lnG(total + alpha), to out (n,).
 
-    ``w_K = exp(-rate) rate**K / K! / N_K G(K alpha) / G(total + K alpha)``, and for rate 0 without
-    the Poisson. log_n_trees (most,) float64: ``ln N_K`` for K = 1, 2, ..; the last is also used for
-    larger K.
+    ``w_K = exp(-rate) rate**K / K! G(K alpha) / G(total + K alpha)``, and for rate 0 without
+    the Poisson.
     """
     log_rate, log_rate_low = log_of(rate, 0.0) if rate > 0.0 else (0.0, 0.0)
     one, one_low = plus(total, 0.0, alpha, 0.0)
@@ -263,8 +260,6 @@ def list_log_weights(
         if rate > 0.0:
             more, more_low = log_gamma(k + 1.0, 0.0)
             value, low = plus(value, low, -more, -more_low)
-        log_number = log_n_trees[min(numbers[i], log_n_trees.shape[0]) - 1]
-        value, low = plus(value, low, -log_number, 0.0)
         more, more_low = times(k, 0.0, alpha, 0.0)
         whole, whole_low = plus(more, more_low, total, 0.0)
         more, more_low = log_gamma(more, more_low)
