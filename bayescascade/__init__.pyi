@@ -61,6 +61,10 @@ from .methods.classifier_trees.estimators import (
 )
 from .methods.classifier_trees.posterior import SubmodularTreePosterior as SubmodularTreePosterior
 from .methods.comparing import compare as compare
+from .methods.comparing_classifiers import (
+    ClassifierComparison as ClassifierComparison,
+    compare_classifiers as compare_classifiers,
+)
 from .methods.cost_trees.estimators import BudgetTreeClassifier as BudgetTreeClassifier
 from .methods.cost_trees.posterior import BudgetTreePosterior as BudgetTreePosterior
 from .methods.cost_trees.tree import BudgetTree as BudgetTree

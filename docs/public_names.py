@@ -15,6 +15,7 @@ _TITLES = {
     "methods.cascade_mixtures": "Mixtures",
     "methods.mixtures": "Mixtures",
     "methods.comparing": "Comparisons",
+    "methods.comparing_classifiers": "Comparisons",
     "methods.rules": "Rule lists",
     "methods.adaptive": "Feature budgets",
     "methods.auto_budget": "Feature budgets",

@@ -1,4 +1,4 @@
-"""``bayescascade compare``: densities measured on the same held-out half of the rows."""
+"""``bayescascade compare``: densities, or classifiers, measured on the same held-out rows."""
 
 import secrets
 from collections.abc import Mapping, Sequence
@@ -24,21 +24,23 @@ if TYPE_CHECKING:
     from bayescascade.report.page import Page
 
 HOW: Models = {"": ComparisonParameters}
+_OF_DENSITIES = ("weights", "nominal", "ordinal", "continuous", "missing")
 _QUICK = [each for each in DENSITIES.values() if each.is_quick]
 _SLOW = [each for each in DENSITIES.values() if not each.is_quick]
 
 
-@click.command(short_help="Compare densities on held-out rows.")
+@click.command(short_help="Compare densities, or classifiers, on held-out rows.")
 @click.argument("data", nargs=-1, required=True)
+@click.option("--target", metavar="NAME", help="Column of labels: compare classifiers of it.")
 @click.option(
     "--models",
-    default=",".join(each.name for each in _QUICK),
-    show_default=True,
     metavar="MODEL,...",
-    help=f"Densities to compare. {words_of(_QUICK)}. These take minutes: {words_of(_SLOW)}.",
+    help=f"Densities to compare. {words_of(_QUICK)}. These take minutes: {words_of(_SLOW)}. "
+    f"[{','.join(each.name for each in _QUICK)}] With --target: rules, boxes (two classes), "
+    "compress, rados (two classes), logistic, boosted. [all]",
 )
 @with_options(option_of("n_halvings", HOW), *COLUMN_OPTIONS)
-@with_reading(learns=True)
+@with_reading(learns=True, labels=True)
 @with_options(option_of("n_jobs", HOW))
 @with_cluster
 @with_options(option_of("random_state", HOW))
@@ -53,8 +55,14 @@ def compare(data: tuple[str, ...], **options: Any) -> tuple[Task, Lesson]:
     easier to read. The halves are the same for all densities. If there are several tables, options
     that name columns apply to each table that has them. Ctrl-C ends the comparison early; finished
     densities are printed.
+
+    With --target, classifiers of a table are compared in five folds, with their default parameters:
+    those of the commands classify, boxes, compress and rados, logistic regression, and boosted
+    trees, which nobody can read. This takes a minute or more.
     """
-    models = _models(options["models"])
+    if (target := options.pop("target")) is not None:
+        return _of_classifiers(data, target, options)
+    models = _models(options["models"] or ",".join(each.name for each in _QUICK))
     task = outputs_of(options, {f"DATA {path}": path for path in data})
     tables = _read_tables(data, task.declared)
     from bayescascade.methods.comparing import compare as learn_and_score
@@ -76,6 +84,36 @@ def compare(data: tuple[str, ...], **options: Any) -> tuple[Task, Lesson]:
         return _Compared(finished, seed, len(tables) * n_fits)
 
     return task, Lesson(fit=learn, figure=_Compared.figure, ended=_Compared.ended)
+
+
+def _of_classifiers(
+    data: "tuple[str | ReadAs, ...]", target: str, options: dict[str, Any]
+) -> tuple[Task, Lesson]:
+    """Return the task and the lesson of a comparison of classifiers."""
+    if len(data) > 1:
+        raise click.UsageError(f"--target needs one DATA, got {len(data)}")
+    names = {f"--{name}": name for name in (*_OF_DENSITIES, "plot")}
+    for option, name in {**names, "--repeats": "n_halvings", "--jobs": "n_jobs"}.items():
+        if options.get(name) not in (None, ()):
+            raise click.UsageError(f"{option} must not come with --target, got {options[name]}")
+    task = outputs_of(options, {"DATA": str(data[0])})
+    from bayescascade.cli.rows import open_rows, read_labeled
+    from bayescascade.methods.comparing_classifiers import CLASSIFIERS, compare_classifiers
+
+    source = open_rows(data[0])
+    X, y, _ = read_labeled(source, target, **task.declared)
+    models = options["models"] and split_commas(options["models"])
+    how = {"models": models, "random_state": options["random_state"], "source": source.label}
+
+    def learn() -> Any:
+        total = 5 * len(models or CLASSIFIERS)
+        with shown_count(f"{source.label}, fits", total) as done:
+            return compare_classifiers(X, y, done=done, **how)
+
+    def ended(found: Any) -> str:
+        return f"{len(found.table)} classifiers were finished" if found.interrupted else ""
+
+    return task, Lesson(fit=learn, ended=ended)
 
 
 class _Compared(NamedTuple):

@@ -43,7 +43,7 @@ def changed_sources(asked: ReadAs, sources: Sequence[Source], whole: Source) -> 
     for option, name in (("labels", asked.labels), ("weights", asked.weights)):
         check_known(option, () if name is None else [name], names)
     if drops and asked.labels is None:
-        raise ParameterError('labels must name a column for missing_labels="drop", got None')
+        raise ParameterError('missing_labels="drop" needs the name of a column of labels, got none')
     changes = Changes(codes_by_column(asked.na, names), labels=asked.labels if drops else None)
     notes = _drop_notes(asked.labels, whole, changes) if drops else []
     if asked.rare is not None or asked.dates == "parts":

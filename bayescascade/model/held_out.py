@@ -153,7 +153,7 @@ def measure(
     classes, codes = find_classes(labels, "y")
     splitting, *fold_seeds = seeds.spawn(1 + n_folds)
     parts = split_by_class(codes, [1 / n_folds] * n_folds, np.random.default_rng(splitting))
-    rows = _standardized(X)
+    rows = standardized(X)
     judged = None if positive is None else class_number(classes, positive)
     scores = [LabelScores(len(classes), judged) for _ in range(len(variants) + 2)]
     for part in range(1 if is_once else n_folds):
@@ -184,8 +184,8 @@ def measure(
             (np.tile(shares, (held.size, 1)), np.arange(len(classes)), None),
         )
         for score, (of_known, seen, chosen) in zip(scores, predicted, strict=True):
-            aligned = _aligned(of_known, seen, shares)
-            score.add(codes[held], aligned, weights[held], chosen)
+            of_all = aligned(of_known, seen, shares)
+            score.add(codes[held], of_all, weights[held], chosen)
     names = (*variants, "logistic regression", "most common class")
     figures = tuple(
         Figures(
@@ -200,17 +200,17 @@ def measure(
     return HeldOut(scores[0].n_rows, n_folds, is_once, effort, figures, details)
 
 
-def _aligned(probabilities: Floats, seen: NDArray[np.integer], shares: Floats) -> Floats:
+def aligned(probabilities: Floats, seen: NDArray[np.integer], shares: Floats) -> Floats:
     """Return probabilities for all classes, (n_rows, n_classes), given those of some; all > 0."""
-    aligned = np.zeros((len(probabilities), shares.size))
-    aligned[:, seen] = probabilities / probabilities.sum(axis=1, keepdims=True)
+    of_all = np.zeros((len(probabilities), shares.size))
+    of_all[:, seen] = probabilities / probabilities.sum(axis=1, keepdims=True)
     unseen = shares == 0
-    aligned *= 1 - unseen.sum() / (shares.sum() + unseen.sum())
-    aligned[:, unseen] = 1 / (shares.sum() + unseen.sum())
-    return np.maximum(aligned, _LEAST_PROBABILITY)
+    of_all *= 1 - unseen.sum() / (shares.sum() + unseen.sum())
+    of_all[:, unseen] = 1 / (shares.sum() + unseen.sum())
+    return np.maximum(of_all, _LEAST_PROBABILITY)
 
 
-def _standardized(X: pd.DataFrame) -> Matrix:
+def standardized(X: pd.DataFrame) -> Matrix:
     """Return the rows as numbers, text as columns of 0 and 1, each of mean 0 and variance 1."""
     from sklearn.preprocessing import StandardScaler
 

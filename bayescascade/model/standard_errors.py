@@ -64,6 +64,18 @@ def gain_error(gains: Floats) -> float:
     return error * _student(n)
 
 
+def paired_error(differences: Floats, n_folds: int) -> float:
+    """Return the standard error of the mean difference of two models on the same rows (n,).
+
+    Rows as in `folds_error`. Differences of two indicators, as of right predictions, are gains.
+    """
+    if np.isin(differences, (-1.0, 0.0, 1.0)).all():
+        error = gain_error(differences)
+    else:
+        error = math.sqrt(differences.var(ddof=1) / differences.size) * _student(differences.size)
+    return error * _overlapping(n_folds, 1.0 / (n_folds - 1))
+
+
 def splits_error(values: Floats, n: float) -> float:
     """Return the standard error of the mean of values (m,) from splits of n rows into halves.
 
