@@ -22,54 +22,23 @@ import resource
 import subprocess
 import sys
 from argparse import ArgumentParser
-from collections.abc import Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from sklearn.model_selection import StratifiedKFold
 
-from tests.benchmarks.causal_data import MECHANISMS, cause_effect_pairs, made_pairs
-from tests.benchmarks.effect_data import world
+from tests.benchmarks.default_parts import NAMES, PAIRS, parts
 from tests.benchmarks.figures import ROOT, say
 from tests.benchmarks.yardsticks import NEEDS
 
-MEMORY, SHARES, PAIRS = 8_000_000_000, (0.1, 0.2, 0.3, 0.5), 8
-TABLES = {  # the label column, and commands that suit the table
-    "titanic": ("survived", "fit classify budget"),
-    "tic_tac_toe": ("outcome", "fit classify compress"),
-    "liver_clinic": ("outcome", "fit classify boxes compress budget"),
-    "housebreak": ("ransacked", "fit"),
-    "german_credit": ("target", "fit classify compress budget"),
-    "pima": ("target", "fit classify boxes compress budget"),
-    "transfusion": ("target", "fit classify boxes"),
-    "breast_cancer_wisconsin": ("target", "fit classify compress budget"),
-    "hepatitis": ("target", "fit boxes budget"),
-    "keel_ecoli3": ("target", "boxes"),
-    "keel_yeast3": ("target", "boxes compress"),
-    "car_evaluation": ("target", "fit classify compress"),
-}
-WORLDS = {f"{truth} effect": (truth, False) for truth in ("linear", "rules", "none")}
-WORLDS |= {f"{truth} effect, confounded": (truth, True) for truth in ("linear", "rules")}
+MEMORY = 8_000_000_000
 COMMANDS = ("fit", "classify", "boxes", "budget", "compress", "effect", "causal")
-MEASURED = "measured pairs"
-
-
-class Part(NamedTuple):
-    """Rows to learn from and to score, what a command needs to be told, and what is true."""
-
-    seen: pd.DataFrame
-    held: pd.DataFrame
-    options: Sequence[str]
-    target: str = ""
-    truth: Any = None  # effects, or whether x is the cause
-    budgets: Sequence[str] = ()
 
 
 class Ran(NamedTuple):
@@ -93,8 +62,7 @@ class Ran(NamedTuple):
 def main():
     """Print a block of lines for each table and command, as soon as it is known."""
     made = ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    names = [*TABLES, *WORLDS, *MECHANISMS, MEASURED]
-    made.add_argument("--tables", nargs="+", choices=names, default=names, metavar="TABLE")
+    made.add_argument("--tables", nargs="+", choices=NAMES, default=NAMES, metavar="TABLE")
     made.add_argument("--commands", nargs="+", choices=COMMANDS, default=COMMANDS)
     made.add_argument("--folds", type=int, default=2, choices=range(1, 6))
     made.add_argument("--data", type=Path, default=ROOT / "data", help="folder of more tables")
@@ -149,43 +117,6 @@ def rows_of(runs):
     if any(ran.rows is None for ran in runs):
         return {}
     return {key: np.concatenate([ran.rows[key] for ran in runs]) for key in runs[0].rows}
-
-
-def parts(command, name, folder):
-    """Yield the parts of a table, if the command suits it."""
-    if command == "causal" and name in (*MECHANISMS, MEASURED):
-        made = [pair for pair in made_pairs() if pair.name.startswith(f"{name},")]
-        for pair in made or measured_pairs(folder / "cause_effect_pairs"):
-            rows = pd.DataFrame({"x": pair.x, "y": pair.y})
-            yield Part(rows, rows, ("--x", "x", "--y", "y"), truth=pair.is_forward)
-    elif command == "effect" and name in WORLDS:
-        for seed in range(5):
-            known = world(*WORLDS[name], seed)
-            rows = pd.DataFrame(known.X).add_prefix("x")
-            seen = rows.assign(treated=known.treatment * 1, good=known.y * 1)[:2000]
-            options = ("--outcome", "good", "--treatment", "treated")
-            yield Part(seen, rows[2000:], options, "good", known.effect[2000:])
-    elif name in TABLES and command in TABLES[name][1].split():
-        target = TABLES[name][0]
-        found = [path for at in (ROOT / "data", folder) for path in at.glob(f"{name}.csv*")]
-        if found:
-            frame = pd.read_csv(found[0], dtype=str, keep_default_na=False)
-            how = [] if command == "fit" else ["--target", target]
-            costs = found[0].with_name(f"{name}_costs.csv")
-            total = pd.read_csv(costs)["cost"].sum() if costs.exists() else frame.shape[1] - 1
-            budgets = [f"{share * total:.3f}" for share in SHARES if command == "budget"]
-            if budgets:
-                how += ["--budgets", ",".join(budgets)]
-                how += ["--costs", str(costs)] if costs.exists() else []
-            split = StratifiedKFold(5, shuffle=True, random_state=0)
-            for seen, held in split.split(frame, frame[target]):
-                yield Part(frame.iloc[seen], frame.iloc[held], how, target, budgets=budgets)
-
-
-def measured_pairs(folder):
-    """Return some of the measured pairs, if the folder has them."""
-    pairs = list(cause_effect_pairs(folder)) if folder.exists() else []
-    return pairs[:: max(1, len(pairs) // PAIRS)]
 
 
 def peers_of(command):

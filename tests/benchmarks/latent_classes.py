@@ -53,17 +53,21 @@ class StepMixClasses:
     def __init__(self, table, n_classes, rng):
         from stepmix.stepmix import StepMix
 
+        self._most = int(table.schema.n_levels.max())
         self._model = StepMix(
             n_classes, measurement="categorical", n_init=_RESTARTS, max_iter=_ITERATIONS,
             random_state=int(rng.integers(2**31)), progress_bar=0,
-            measurement_params={"max_n_outcomes": int(table.schema.n_levels.max())},
+            measurement_params={"max_n_outcomes": self._most},
         )  # fmt: skip
         self._model.fit(table.codes.T.astype(float), sample_weight=table.weights)
 
     def score_rows(self, table):
         """Return the log density of each distinct row, nats."""
-        rows = table.codes.T.astype(float)
-        return np.array([self._model.score(row[np.newaxis]) for row in rows])
+        levels = self._model.get_parameters()["measurement"]["pis"]  # classes x (columns * most)
+        joint = np.log(self._model.weights_) + np.zeros((table.codes.shape[1], 1))
+        for j, codes in enumerate(table.codes.astype(np.int64)):
+            joint += np.log(levels[:, j * self._most + codes].T)
+        return logsumexp(joint, axis=1)
 
 
 def latent_classes(table, make=LatentClasses, numbers=NUMBERS):

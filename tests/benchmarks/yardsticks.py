@@ -3,11 +3,12 @@
 Arguments are the peer and the label column. It learns from seen.csv in the current folder, and
 writes what the command `score` would write of the rows of held.csv to rows.csv. LightGBM and
 logistic regression also measure themselves in five folds; of a treatment, logistic regressions, one
-an arm, predict the effect. StepMix has the cells of a density of ours, and of six numbers of
-classes the one of most likelihood on a fifth; rows of unknown cells have no density.
+an arm, predict the effect. StepMix has the cells of a density of ours, and up to six numbers of
+classes, of which a fifth of the rows chooses; rows of unknown cells have no density.
 """
 
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -23,7 +24,7 @@ CLASSES = (1, 2, 4, 8, 16, 32)
 def main(peer, target):
     """Write what a peer says of the rows."""
     if peer == "StepMix":
-        said = latent_classes()
+        said = densities()
     else:
         seen, held = pd.read_csv("seen.csv"), pd.read_csv("held.csv")
         said = effects(seen, held) if "treated" in seen else classified(seen, held, target, peer)
@@ -58,35 +59,20 @@ def effects(seen, held):
     return pd.DataFrame({"predicted": arms[1] - arms[0]})
 
 
-def latent_classes():
-    """Return log densities, as of a density of ours that knows the rows' bins."""
-    from scipy.special import logsumexp
-    from stepmix.stepmix import StepMix
-
+def densities():
+    """Return log densities of latent classes, in the cells of a density of ours."""
     from bayescascade import Table
     from bayescascade.data.unknown import UnknownCells
+    from tests.benchmarks.latent_classes import StepMixClasses, latent_classes
 
     table = Table.from_files("seen.csv")
-    rows = np.repeat(table.codes.T, table.weights.astype(int), axis=0).astype(float)
-    rows = rows[np.random.default_rng(0).permutation(len(rows))]
-    names = [column.name for column in table.schema.columns]
-    held = table.schema.encode(pd.read_csv("held.csv", dtype=str)[names], unknown=UnknownCells())
-    most = int(table.schema.n_levels.max())
-
-    def learned(n_classes, rows):
-        how = {"measurement": "categorical", "measurement_params": {"max_n_outcomes": most}}
-        model = StepMix(n_classes, n_init=2, max_iter=200, random_state=0, progress_bar=0, **how)
-        return model.fit(rows)
-
-    asked, rest = rows[: len(rows) // 5], rows[len(rows) // 5 :]
-    best = max(CLASSES, key=lambda n: learned(n, rest).score(asked))
-    model = learned(best, rows)
-    levels = model.get_parameters()["measurement"]["pis"]  # n_classes x (columns * most)
-    joint = np.log(model.weights_) + np.zeros((held.shape[1], best))
-    for j, (codes, column) in enumerate(zip(held, table.schema.columns, strict=True)):
-        joint += np.log(levels[:, j * most + codes].T / column.widths[codes, np.newaxis])
-    log_densities = np.where((held < 0).any(axis=0), np.nan, logsumexp(joint, axis=1))
-    return pd.DataFrame({"log_density": log_densities})
+    names, unknown = [column.name for column in table.schema.columns], UnknownCells()
+    held = table.schema.encode(pd.read_csv("held.csv", dtype=str)[names], unknown=unknown)
+    known = SimpleNamespace(codes=np.maximum(held, 0))
+    found = latent_classes(table, StepMixClasses, CLASSES).score_rows(known)
+    for codes, column in zip(known.codes, table.schema.columns, strict=True):
+        found -= np.log(column.widths)[codes]
+    return pd.DataFrame({"log_density": np.where((held < 0).any(axis=0), np.nan, found)})
 
 
 if __name__ == "__main__":
