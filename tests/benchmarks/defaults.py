@@ -206,11 +206,11 @@ def scores_of(command, part, path):
         logs = {} if part.budgets else {"log loss": -np.log(np.maximum(chances, 1e-15))}
         return logs | {"error": is_wrong}
     classes, counts = np.unique(labels, return_counts=True)
-    is_rare = labels == classes[counts.argmin()]
+    is_rare = (labels == classes[counts.argmin()]).astype(float)
     hits = 2.0 * is_rare * (1.0 - is_wrong)
-    sizes = is_rare + (is_rare != is_wrong.astype(bool))
-    f1 = hits.sum() / max(sizes.sum(), 1)  # its rows are those of its linear form, the mean is F1
-    weights = labels.size / (2.0 * np.where(is_rare, is_rare.sum(), (~is_rare).sum()))
+    sizes = is_rare + np.abs(is_rare - is_wrong)  # of true and of predicted ones
+    f1 = hits.sum() / max(sizes.sum(), 1.0)  # the mean of its linear form, whose rows are returned
+    weights = 0.5 / np.where(is_rare, is_rare.mean(), 1.0 - is_rare.mean())
     return {"balanced error": weights * is_wrong, "F1": f1 + (hits - f1 * sizes) / sizes.mean()}
 
 
