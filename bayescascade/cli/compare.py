@@ -111,7 +111,7 @@ def _of_classifiers(
             return compare_classifiers(X, y, done=done, **how)
 
     def ended(found: Any) -> str:
-        return f"{len(found.table)} classifiers were finished" if found.interrupted else ""
+        return f"classifiers finished: {len(found.table)}" if found.interrupted else ""
 
     return task, Lesson(fit=learn, ended=ended)
 
