@@ -111,7 +111,7 @@ def test_one_file_has_the_classifiers_of_all_budgets(tmp_path):
     assert shown[0] == ["path", "of", "budgets", "2", "budgets", "budget-pruned", "forest"]
     assert [line[0] for line in shown[2:5]] == ["budget", "14", "25"]
     assert [each["model"] for each in json.loads(run("show", path, "--json").stdout)["models"]] == [
-        "budget_prune", "budget_prune",
+        "BudgetPruneClassifier", "BudgetPruneClassifier",
     ]  # fmt: skip
     must_choose = "path.json has classifiers for the budgets 14, 25: show, score, predict and"
     assert_error(run("predict", path, rows), must_choose)

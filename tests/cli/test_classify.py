@@ -128,7 +128,7 @@ def test_json_and_quiet(tmp_path):
     record, model = json.loads(found.stdout), bayescascade.load(out)
     rules = model.rules_.to_dict()
     assert {name: record[name] for name in rules} == rules
-    assert record["model"] == "rule_classifier"
+    assert record["model"] == "RuleListClassifier"
     assert record["log_posterior"] == model.log_posterior_
     shown = run("show", out, "--json")
     assert json.loads(shown.stdout) == record

@@ -167,7 +167,7 @@ def test_every_option_of_rules_reaches_the_estimator():
     }  # fmt: skip
     record = json.loads(found.stdout)
     assert given.items() <= record["parameters"].items()
-    assert record["model"] == "rules"
+    assert record["model"] == "DensityRuleList"
 
 
 def test_a_constant_column_is_noted(tmp_path):
@@ -225,9 +225,9 @@ def test_options_say_which_model_is_meant():
     """Without --model it is what suits the table, or the first model that has all options."""
     for options, model in (
         (("--effort", "quick"), "AutoCascade"),
-        (("--leaf", "uniform"), "leaf"),
-        (("--leaf", "uniform", "--expected-branches", 3), "branch"),
-        (("--expected-rules", 2, "--steps", 200), "rules"),
+        (("--leaf", "uniform"), "LeafCascade"),
+        (("--leaf", "uniform", "--expected-branches", 3), "BranchCascade"),
+        (("--expected-rules", 2, "--steps", 200), "DensityRuleList"),
     ):
         found = run("fit", TITANIC, *options, "--seed", 0, "--json")
         assert json.loads(found.stdout)["model"] == model

@@ -397,7 +397,7 @@ class AutoCascade(Baseline[LearnedDensityTree]):
         """Return why another tree is shown, and how much worse it is."""
         assert self.readable_ is not None
         n_leaves = count_of(self.cascade_._best.tree.n_leaves, *self.size_words)
-        beside = next(one for one in self._candidates if self._is_of(one, self.readable_))
+        beside = next(one for one in self._candidates if one.is_of(self.readable_))
         best, by = self._candidates[0], "log evidence"
         lost = (best.log_evidence - beside.log_evidence) / self._total_weight
         if isnan(lost):
@@ -405,11 +405,6 @@ class AutoCascade(Baseline[LearnedDensityTree]):
         why = "easier to read" if self.cascade_._best.tree.n_leaves > 1 else "more informative"
         told = f"The best tree has {n_leaves}. This one is {why}: {beside.words}"
         return told + ("." if isnan(lost) else f". Its {by} is lower by {lost:,.2f} nats a row.")
-
-    @staticmethod
-    def _is_of(candidate: Candidate, cascade: Cascade) -> bool:
-        own = {"model": cascade.model_name, **cascade.get_params()}
-        return candidate.model == own["model"] and candidate.settings.items() <= own.items()
 
     def to_dict(self) -> dict[str, Any]:
         """Return parameters, columns, candidates and the chosen cascade as plain data."""

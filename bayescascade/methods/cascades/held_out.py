@@ -86,6 +86,11 @@ class Candidate:
         """Return the estimator, with additional parameters for its run."""
         return _CLASSES[self.model](**{**self.settings, **run})
 
+    def is_of(self, cascade: Cascade) -> bool:
+        """Whether a cascade has this kind and these settings."""
+        own = cascade.get_params().items()
+        return type(cascade) is _CLASSES[self.model] and self.settings.items() <= own
+
     def changed(self, **settings: Any) -> "Candidate":
         """Return a candidate with other settings and without results."""
         return Candidate(self.model, {**self.settings, **settings})

@@ -215,20 +215,6 @@ def test_releases_say_what_they_are_and_keep_nothing_else(score, protect, tmp_pa
             bayescascade.load(tmp_path / "f.json")
 
 
-def test_files_of_before_say_how_training_rows_were_protected():
-    """By the histogram that is left; another training would promise what nobody reads any more."""
-    record = made().fit(*tanh_pair(60)).to_record()
-    older = {**record["parameters"], "training": "histogram"}
-    loaded = PrivateAdditiveNoiseModel.from_record({**record, "parameters": older})
-    assert loaded.to_record() == record
-    for wrong, words in (
-        ({"training": "stability"}, "training must be \"histogram\".*'stability'"),
-        ({"never": 1}, "parameters must be"),
-    ):
-        with pytest.raises(ModelFileError, match=words):
-            PrivateAdditiveNoiseModel.from_record({**record, "parameters": {**older, **wrong}})
-
-
 def test_a_ledger_pays_until_it_is_spent():
     """Clones share it; a pickled copy has none; a refused fit publishes nothing."""
     x, y = tanh_pair(60)
