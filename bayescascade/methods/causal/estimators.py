@@ -251,7 +251,7 @@ class AdditiveNoiseModel(DirectionModel):
                 [
                     f"a lower score: {lower}",
                     *notes,
-                    f"this score is right in {scored.right}% of {N_MEASURED} measured pairs "
+                    f"this score is right in {scored.right} % of {N_MEASURED} measured pairs "
                     "with known causes (each source counts once), on which the default was chosen, "
                     "and not more often where scores differ widely",
                     "this is not a probability",

@@ -157,7 +157,8 @@ def _key(told: Any) -> list[str]:
     if told.effects_ is None:
         return [sign, "no effects measured: pass held-out rows with outcomes (held_out)"]
     n_measured = int(told.effects_.is_measured.sum())
-    key = [sign, "effect: measured on held-out rows", "treated: of the held-out rows"]
+    effect = "effect: mean outcome if treated minus if not, on held-out rows"
+    key = [sign, effect, "treated: of the held-out rows"]
     if n_measured:
         key.append("intervals: 95 % for each alone, lower and upper end")
     if told.effects_.is_clear.any():
