@@ -33,6 +33,7 @@ from bayescascade.model.standard_errors import (
     folds_error,
     gain_error,
     left_out_slope,
+    paired_error,
     share_error,
     splits_error,
 )
@@ -228,6 +229,24 @@ def splits_of(error, rng):
                 errors = [error(one, n) for one in values]
                 worst = min(worst, holds(values.mean(axis=1), errors, expected))
     return worst
+
+
+def test_differences_of_models_over_folds(rng):
+    """Both models learn from the same rows of four folds, by one of two columns."""
+    labels, fold = rng.random((2000, 60)) < 0.5, np.arange(60) % 5
+    rights, losses = np.zeros((2, 2, 2000, 60))
+    for apart, right, loss in zip((1.0, 1.5), rights, losses, strict=True):
+        x = rng.normal(size=labels.shape) + apart * labels
+        for f in range(5):
+            held = fold == f
+            one, zero = (
+                np.average(x, axis=1, weights=those & ~held)[:, None] for those in (labels, ~labels)
+            )
+            logits = (one - zero) * (x - (one + zero) / 2) * (2 * labels - 1)
+            right[:, held], loss[:, held] = logits[:, held] > 0, np.log1p(np.exp(-logits[:, held]))
+    for less in (rights[1] - rights[0], losses[0] - losses[1]):
+        errors = [paired_error(row, 5) for row in less]
+        assert holds(less.mean(axis=1), errors, less.mean()) >= LEAST
 
 
 def test_differences_from_buying_nothing():
