@@ -83,7 +83,6 @@ from .methods.histogram.estimators import SmoothedHistogram as SmoothedHistogram
 from .methods.margin_neighbors.estimators import (
     MarginNeighborsClassifier as MarginNeighborsClassifier,
 )
-from .methods.margin_neighbors.policy_posterior import PolicyPosterior as PolicyPosterior
 from .methods.mixtures.density import MixtureDensity as MixtureDensity
 from .methods.neighbors.estimators import (
     NeighborCompressionClassifier as NeighborCompressionClassifier,

@@ -23,10 +23,8 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from bayescascade import MarginNeighborsClassifier
-from bayescascade.methods.margin_neighbors.boxes import BoxTable
 from bayescascade.methods.margin_neighbors.margins import probabilities_of
 from bayescascade.methods.margin_neighbors.nearest_fitting import Followed
-from bayescascade.methods.margin_neighbors.policy_posterior import PolicyPosterior
 from bayescascade.methods.margin_neighbors.rule import NEVER, Rule
 from tests.benchmarks import budget_methods as peers
 from tests.benchmarks.budget_data import DATA_SETS, REAL_COSTS, Split, costs_of, split
@@ -213,23 +211,6 @@ def speed(folder):
     rule = Rule(65, 0.0, "number", 16.0, "margin")
     _, seconds = timed(partial(model._asks.around.routes, cells, rule, NEVER), 2, process_time)
     yield Figure("a row, all 16 features", 1e3 * seconds / len(cells), "ms", at_most=3.0)
-    bins, labels, items = _binned()
-
-    def solve():
-        table = BoxTable.of(bins, [3] * 8, labels, np.ones(len(bins)), 2, items)
-        return PolicyPosterior(table, 0.01).solved.n_filled
-
-    n_boxes, seconds = timed(solve, 3, process_time)
-    yield Figure(f"{n_boxes:,} boxes of 8 columns in 3 bins", seconds, "s", at_most=0.2)
-
-
-def _binned():
-    from bayescascade import FeatureCosts
-
-    rng = np.random.default_rng(0)
-    bins = rng.integers(0, 3, (3000, 8))
-    labels = (bins[:, 0] + bins[:, 1] * bins[:, 2] > 2) ^ (rng.random(3000) < 0.1)
-    return bins, labels.astype(np.int64), FeatureCosts().resolve(range(8))
 
 
 if __name__ == "__main__":

@@ -54,7 +54,6 @@ from tests.methods.boxes import slow_moves as boxes
 from tests.methods.cascades.problems import MULTIWAY
 from tests.methods.classifier_trees import problems as classifiers, soft_trees
 from tests.methods.cost_trees import problems as trees
-from tests.methods.margin_neighbors import problems as policies
 from tests.methods.neighbors import problems as neighbors
 from tests.methods.prunings import problems as prunings
 from tests.methods.rado.problems import all_rados, blobs
@@ -174,9 +173,6 @@ ESTIMATORS = {
         MarginNeighborsClassifier,
         LIMITED | {"estimator": LogisticRegression(), "n_neighbors": 9},
         True,
-    ),
-    "policies": Case(
-        MarginNeighborsClassifier, PRICED | {"neighborhood": "boxes", "tradeoff": 0.02}, True
     ),
     "gate": Case(
         AdaptiveClassifier, GATED | {"n_trees": 5, "learner": "linear", "budget": 6.0}, True
@@ -396,7 +392,6 @@ POSTERIORS: Mapping[str, Callable[[], Any]] = {
     "logistic": lambda: LogisticPosterior(*blobs(40)),
     "effect": lambda: _effects("logistic", "mean"),
     "soft tree": soft_trees.posterior,
-    "policy": policies.small,
     "gate": _gate,
     "sensors": _sensors,
     "boxes": boxes.Problem("listed", (5, 5), 2, n_rows=30).posterior,

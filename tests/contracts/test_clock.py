@@ -17,7 +17,6 @@ N_LATE = 40  # looks after the time is up: of loops that end one after the other
 
 CHANGED: dict[str, dict[str, Any]] = {
     "margins": {"estimator": None, "margins": "in_sample"},
-    "policies": {"predict_by": "margin", "tradeoff": None},
     "cstc": {"tradeoff": None},
     "l1": {"penalty": None},
     "gate": {"estimator": None, "n_trees": 60},

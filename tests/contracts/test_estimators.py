@@ -27,7 +27,7 @@ CHAINED = [n for n, c in ESTIMATORS.items() if "checkpoint" in c.make().get_para
 GATES = ("gate", "group lasso", "boosted gate", "least squares gate", "miser")
 WEIGHTED = [  # of others rows are drawn, as those that choose or as folds
     "leaf", "branch", "dependent", "rules", "labels", "det", "histogram", "mixture", "tree", "l1",
-    "policies", "boxes", "fast boxes",
+    "boxes", "fast boxes",
 ]  # fmt: skip
 WEIGHTED += [
     pytest.param(name, marks=pytest.mark.slow)
@@ -144,7 +144,7 @@ def test_importances_are_shares_of_what_splits_win(name):
     """Selectors of features read them; where there are no splits they are not there."""
     case, model = ESTIMATORS[name], fitted(name)
     assert not hasattr(case.make(**case.parameters), "feature_importances_")
-    without = ("histogram", "mixture", "mixture auto", "neighbors", "rado", "margins", "policies")
+    without = ("histogram", "mixture", "mixture auto", "neighbors", "rado", "margins")
     without = (*without, *GATES, "sensors", "always sensors", "auto budget")
     if name in without or ESTIMATORS[name].others is not None:
         assert not hasattr(model, "feature_importances_")

@@ -65,7 +65,7 @@ def hostile(frame):
 def test_what_is_read_by_people_is_told_to_databases():
     others = {name for name, case in ESTIMATORS.items() if case.others is not None}
     gates = {"gate", "group lasso", "boosted gate", "least squares gate", "miser"}
-    without = {"margins", "neighbors", "policies", "rado", *gates}
+    without = {"margins", "neighbors", "rado", *gates}
     without |= {"sensors", "always sensors", "auto budget"}
     assert set(ESTIMATORS) - set(TOLD) - others == without
 

@@ -29,7 +29,7 @@ from tests.commands import run as run_quietly
 from tests.contracts.listed import ESTIMATORS, Case
 
 _KEPT = {
-    *("search", "leaf", "partitions", "predictive", "kind", "neighborhood", "learner", "distance"),
+    *("search", "leaf", "partitions", "predictive", "kind", "learner", "distance"),
     *("selection", "method", "features", "likelihood", "missing", "forest", "estimator"),
 }
 """Parameters of a listed estimator that say what it does; the others make its tests quick."""
@@ -47,7 +47,6 @@ VARIANTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "prune of a forest": ("prune", {"forest": None}),
     "minibatches": ("neighbors", {"optimizer": "minibatch"}),
     "margins of stumps": ("margins", {"estimator": None}),
-    "policies of stumps": ("policies", {"predict_by": "margin"}),
     "cstc of many": ("cstc", {"tradeoff": None}),
     "auto of all": ("auto budget", {"methods": None}),
 }

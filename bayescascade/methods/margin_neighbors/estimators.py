@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, asdict, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -18,11 +18,6 @@ from bayescascade.data.cell_policy import CellPolicy, Matrix
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows
 from bayescascade.data.matrix import MatrixEncoder
-from bayescascade.methods.forests.base import CELLS
-from bayescascade.methods.margin_neighbors.box_fitting import BoxFit, ChosenBoxes, choose
-from bayescascade.methods.margin_neighbors.box_policy import BoxPolicy
-from bayescascade.methods.margin_neighbors.boxes import Policy
-from bayescascade.methods.margin_neighbors.margins import default_classifier
 from bayescascade.methods.margin_neighbors.nearest import NearestPolicy
 from bayescascade.methods.margin_neighbors.nearest_fitting import (
     ChosenNearest,
@@ -30,11 +25,7 @@ from bayescascade.methods.margin_neighbors.nearest_fitting import (
     measured,
 )
 from bayescascade.methods.margin_neighbors.parameters import MarginNeighborsParameters
-from bayescascade.methods.margin_neighbors.policy_posterior import PolicyPosterior
 from bayescascade.methods.margin_neighbors.rule import Rule
-from bayescascade.model.explore import explore_by
-from bayescascade.model.search import Search
-from bayescascade.model.solution import Certificate
 from bayescascade.report.page import BLANK, Page, Pieces, count_of
 
 _LEVELS = CellPolicy(missing="level")
@@ -53,20 +44,13 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
 
     Attributes
     ----------
-    rule_ : Rule or None
+    rule_ : Rule
         The rule that chooses the next feature of a row and when to stop. `n_neighbors_`,
-        `tradeoff_`, `stop_`, `predict_by_` and `margins_` are parts of it. None with boxes.
+        `tradeoff_`, `stop_`, `predict_by_` and `margins_` are parts of it. It is a heuristic
+        without an objective.
     steps_ : (3, d + 1) float64
         For each number of measured features: the share of the validation rows that get so far,
         their share of right neighbors, and their own accuracy.
-    policy_ : BoxPolicy or None
-        The best policy over boxes, which minimizes error rate plus tradeoff times mean cost. None
-        for nearest neighbors, whose rule is a heuristic without an objective.
-    certificate_ : Certificate or None
-        The proof that no policy over boxes is better.
-    posterior_ : PolicyPosterior or None
-        The Gibbs posterior over policies. Its `draw` returns independent draws. Not in saved
-        models.
 
     All other attributes are those of `BudgetedClassifier`.
 
@@ -78,12 +62,6 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
     its own neighborhoods. Without labels of validation rows, only training rows are used. Reported
     accuracies are calibrated: their log odds are shifted so that, for each number of features,
     their mean is the observed accuracy.
-
-    With ``neighborhood="boxes"``, numbers are cut into `n_bins` bins, and neighbors are in the same
-    bins of all measured features. Then the policy is exact for its tradeoff, which is given or
-    chosen within the budget on held-out rows. Its leaves predict the most common class or, with
-    ``predict_by="margin"``, the class by the mean of the classifier in their bins. `n_neighbors`,
-    `stop`, `threshold`, `max_features`, `margins`, `rest` and `ties` have no effect.
 
     For equal costs, ``margins="in_sample"``, ``ties="first"``, ``stop="threshold"`` and
     ``predict_by="margin"`` give the algorithm of the paper.
@@ -126,14 +104,8 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
     margins: str = MarginNeighborsParameters.margins.default
     rest: str = MarginNeighborsParameters.rest.default
     ties: str = MarginNeighborsParameters.ties.default
-    neighborhood: str = MarginNeighborsParameters.neighborhood.default
-    n_bins: int = MarginNeighborsParameters.n_bins.default
-    temperature: float = MarginNeighborsParameters.temperature.default
 
-    certificate_: Certificate | None = field(init=False)
-    posterior_: PolicyPosterior | None = field(init=False)
-
-    _asks: NearestPolicy | BoxPolicy = field(init=False)
+    _asks: NearestPolicy = field(init=False)
     _trial: "_Trial" = field(init=False)
 
     # -- fitting -----------------------------------------------------------------------------------
@@ -148,9 +120,6 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
         given = GivenRows.labeled(X, y, sample_weight)
         training = self._read_labeled(given, GivenRows.validating(X_val, y_val))
         self.n_rows_ = int((training.weights > 0).sum())
-        if self._has_boxes:
-            with watch.watching():
-                return _Trial(self._boxes(training), training, watch)
         value = self.threshold if self.max_features is None else float(self.max_features)
         fit = NearestFit(
             self.items_, np.asarray(self._encoder.source, np.int64), self.estimator,
@@ -159,18 +128,6 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
         )  # fmt: skip
         found = fit.learn(training, np.random.default_rng(self.random_state), watch)
         return _Trial(found, training, watch)
-
-    def _boxes(self, training: TrainingRows) -> ChosenBoxes:
-        """Return the policies of boxes, judged on the judging rows."""
-        estimator = None
-        if self.predict_by == "margin":
-            stumps = default_classifier(0, training.n_classes)
-            estimator = stumps if self.estimator is None else self.estimator
-        fit = BoxFit(
-            self._encoder, self.items_, training.classes, self.n_bins, self.temperature, estimator
-        )
-        tradeoff = 0.0 if self.tradeoff is None and not self.items_.n_items else self.tradeoff
-        return choose(fit, training, tradeoff, self.random_state)
 
     def _check_parameters(self) -> None:
         """Raise ParameterError if a parameter is out of its range, or has no effect."""
@@ -181,21 +138,10 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
                     f'{name} must be None unless stop is "{stop}", got {getattr(self, name)!r}'
                 )
 
-        if self._has_boxes:
-            no_effect = ("n_neighbors", "threshold", "max_features")
-            given = [name for name in no_effect if getattr(self, name) is not None]
-            if given:
-                raise ParameterError(f'{given[0]} must be None with neighborhood "boxes", '
-                                     f"got {getattr(self, given[0])!r}")  # fmt: skip
-
     @property
-    def _has_boxes(self) -> bool:
-        return self.neighborhood == "boxes"
-
-    @property
-    def cells(self) -> CellPolicy:  # type: ignore[override] # for boxes, those of forests
+    def cells(self) -> CellPolicy:  # type: ignore[override] # not of the parameter `missing`
         """Which cells are accepted; see `CellPolicy`."""
-        return CELLS if self._has_boxes else _LEVELS
+        return _LEVELS
 
     def _policy(self) -> CellPolicy:
         return self.cells
@@ -203,16 +149,13 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
     def _chosen(self, budget: float | None) -> Self:
         model = copy.copy(self)
         model.budget = budget
-        if isinstance(self._trial.found, ChosenBoxes):
-            model._become_policy(self._trial.found, budget)
-        else:
-            model._become_rule(self._trial.found, budget)
+        model._become_rule(self._trial.found, budget)
         return model
 
     def _become_rule(self, found: ChosenNearest, budget: float | None) -> None:
         """Take the best rule within a budget, or one that reads nothing."""
         best, is_within_budget = found.within(budget)
-        self._asks, self.certificate_, self.posterior_ = found.policy(best), None, None
+        self._asks = found.policy(best)
         training, watch = self._trial.training, self._trial.watch
         if training.validation_labels is None and training.validation_rows is not training.rows:
             generator = np.random.default_rng(self._seed)
@@ -224,19 +167,6 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
             self._cut_down()
         elif is_within_budget and budget is not None:
             self._settle(found.choice(best))
-
-    def _become_policy(self, found: ChosenBoxes, budget: float | None) -> None:
-        """Take the exact policy of the best tradeoff within a budget, or one without features."""
-        training, best = self._trial.training, found.within(budget)
-        posterior = found.rows.posterior(found.tried[-1][0] if best is None else best[0])
-        how = Search("exact", None, 4, 1, self._seed, None, False, None)
-        explored = explore_by(how, posterior, solve=PolicyPosterior.solve, title=self.title)
-        self.posterior_ = posterior
-        self.certificate_ = explored.certificate
-        self._asks = found.rows.policy(posterior, Policy() if best is None else None)
-        self._measure(training.validation_rows, self._trial.watch)
-        if best is not None and budget is not None and not self._reads_nothing:
-            self._settle(found.choice(best[1], training))
 
     @property
     def _seed(self) -> Any:
@@ -255,66 +185,46 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
         return not self._walk(self._encoder)().waiting
 
     def _cut_down(self) -> None:
-        if isinstance(self._asks, NearestPolicy):
-            self._asks = self._asks.of_nothing
-            return
-        found, posterior = self._trial.found, self.posterior_
-        assert isinstance(found, ChosenBoxes)
-        assert posterior is not None, "it was fitted"
-        self._asks = found.rows.policy(posterior, Policy())
-        self.certificate_ = None
+        self._asks = self._asks.of_nothing
 
     # -- what was learned --------------------------------------------------------------------------
 
     @property
-    def policy_(self) -> BoxPolicy | None:
-        """The best policy over boxes; None for nearest neighbors."""
+    def rule_(self) -> Rule:
+        """The rule that chooses features."""
         check_is_fitted(self)
-        return self._asks if isinstance(self._asks, BoxPolicy) else None
-
-    @property
-    def rule_(self) -> Rule | None:
-        """The rule of nearest neighbors; None for boxes."""
-        check_is_fitted(self)
-        return self._asks.rule if isinstance(self._asks, NearestPolicy) else None
+        return self._asks.rule
 
     @property
     def steps_(self) -> Floats:
         """Statistics by the number of measured features, (3, d + 1); see the class."""
         check_is_fitted(self)
-        return self._asks.steps if isinstance(self._asks, NearestPolicy) else np.zeros((3, 0))
-
-    @property
-    def _rule(self) -> Rule:
-        rule = self.rule_
-        if rule is None:
-            raise AttributeError("a policy of boxes has no rule of nearest neighbors")
-        return rule
+        return self._asks.steps
 
     @property
     def n_neighbors_(self) -> int:
         """Weight of the neighbors."""
-        return self._rule.n_neighbors
+        return self.rule_.n_neighbors
 
     @property
     def tradeoff_(self) -> float:
         """Additional share of right neighbors that a unit of cost is worth."""
-        return self._rule.tradeoff
+        return self.rule_.tradeoff
 
     @property
     def stop_(self) -> tuple[str, float]:
         """The kind of stopping rule, and its threshold or number."""
-        return self._rule.stop, self._rule.value
+        return self.rule_.stop, self.rule_.value
 
     @property
     def predict_by_(self) -> str:
         """How to predict, "margin" or "vote"."""
-        return self._rule.predict_by
+        return self.rule_.predict_by
 
     @property
     def margins_(self) -> str:
         """The classifier that judges neighbors, "in_sample" or "out_of_fold"."""
-        return self._rule.margins
+        return self.rule_.margins
 
     @property
     def commonest_class_(self) -> Any:  # a label
@@ -337,12 +247,7 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
         return [self._asks.size_text]
 
     def _how_made(self) -> Page:
-        told, proof = self._asks.facts(), self.certificate_
-        if proof is not None:
-            told[0].insert(0, f"exact: no policy of {proof.extent} has a lower objective")
-        if self._has_boxes:
-            told[0].append(f"temperature {self.temperature:.3g}")
-        return (*super()._how_made(), *map(Pieces, told))
+        return (*super()._how_made(), *map(Pieces, self._asks.facts()))
 
     def _page(self) -> Page:
         return (*self._asks.page(), BLANK, *super()._page())
@@ -353,19 +258,12 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
     # -- files -------------------------------------------------------------------------------------
 
     def _fields(self) -> dict[str, Any]:
-        proof = None if self.certificate_ is None else asdict(self.certificate_)
-        return {**super()._fields(), "asks": self._asks.to_record(), "certificate": proof}
+        return {**super()._fields(), "asks": self._asks.to_record()}
 
     def _restore(self, record: Mapping[str, Any]) -> None:
         super()._restore(record)
-        proof, asks = record["certificate"], record["asks"]
-        self.certificate_ = None if proof is None else Certificate.from_dict(proof)
-        self.posterior_ = None
-        if self._has_boxes:
-            self._asks = BoxPolicy.from_record(asks, self._encoder, self.items_, self.classes_)
-            return
         self._asks = NearestPolicy.from_record(
-            asks, self._encoder, self.items_, len(self.classes_),
+            record["asks"], self._encoder, self.items_, len(self.classes_),
             is_rest_near=self.rest == "neighbors", has_ties=self.ties == "all",
         )  # fmt: skip
 
@@ -376,6 +274,6 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
 class _Trial(NamedTuple):
     """Candidates of `fit`, and the rows."""
 
-    found: ChosenNearest | ChosenBoxes
+    found: ChosenNearest
     training: TrainingRows
     watch: Watch

@@ -56,18 +56,6 @@ class MarginNeighborsParameters(BudgetedParameters):
         "Which rows at the distance of the last neighbor are neighbors: all, or the first ones",
         words=("all", "first"),
     )
-    neighborhood = Choice(
-        "nearest",
-        "Neighbors are the nearest rows, or the rows in the same bins (then the policy is exact)",
-        words=("nearest", "boxes"),
-    )
-    n_bins = Integer(3, "Number of bins of a column of numbers, for boxes", minimum=2, maximum=20)
-    temperature = Real(
-        1.0,
-        "Temperature of the posterior over policies of boxes, in rows: a policy with this number "
-        "of additional errors is e times less probable",
-        above=0.0,
-    )
     unknown = unknown_choice(ignore="counts as not measured")
 
 

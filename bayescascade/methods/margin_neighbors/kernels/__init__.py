@@ -1,1 +1,1 @@
-"""Compiled code: steps of rows through their neighbors, and sums over boxes."""
+"""Compiled code: steps of rows through their neighbors."""
