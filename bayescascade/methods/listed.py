@@ -20,7 +20,7 @@ _LEARNERS = (*_TREES, ASTC, CSTC, L1, FMCC, ADAPT_GBRT, ADAPT_LIN, ADAPT_LSTSQ)
 BUDGET_LEARNERS = {each.name: each for each in _LEARNERS}
 """The classifiers of the command `budget`."""
 
-IN_TURN = ("l1", "cstc", "miser", "prune", "fmcc", "adapt-gbrt")
+IN_TURN = ("l1", "cstc", "miser", "prune", "fmcc")
 """The classifiers that are tried by default, the simple and quick ones first.
 
 On six tables, with several costs and budgets, one of them is within a standard error of the best

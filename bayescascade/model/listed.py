@@ -45,7 +45,11 @@ class ListedBudgetLearner(Listed):
     given: Mapping[str, Any] = field(default_factory=dict)  # other than defaults
     in_trials: Mapping[str, Any] = field(default_factory=dict)  # if it is one of several to try
     price: float = 0.0  # microseconds of a usual core for a cell, if it is tried by default
-    least_rows: int = 0  # with fewer rows it is not tried by default
+    is_by_class: bool = True  # whether each of more than two classes has this price
+
+    def work(self, n_cells: float, n_classes: int) -> float:
+        """Return the work for rows, in microseconds of a usual core."""
+        return self.price * n_cells * (n_classes if self.is_by_class and n_classes > 2 else 1)
 
 
 @dataclass(frozen=True, kw_only=True)

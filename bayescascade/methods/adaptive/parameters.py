@@ -96,7 +96,7 @@ class GreedyMiserParameters(BoostedParameters):
         words=("once", "per_row", "set"),
         none="all are tried",
     )
-    n_boosted = Integer(300, "Number of boosted trees per output; half as many for sets", minimum=1)
+    n_boosted = Integer(200, "Number of boosted trees per output; half as many for sets", minimum=1)
 
 
 _LINEAR = {"learner": "linear"}
@@ -107,8 +107,6 @@ ADAPT_GBRT = ListedBudgetLearner(
     AdaptiveParameters,
     "send hard rows to a forest, and keep the others for boosted trees",
     of_trees=lambda n: {"n_trees": n},
-    price=400.0,
-    least_rows=1000,
 )
 ADAPT_LIN = ListedBudgetLearner(
     "adapt-lin",
@@ -132,5 +130,5 @@ MISER = ListedBudgetLearner(
     GreedyMiserParameters,
     "boost trees that pay for features",
     of_trees=lambda _: {},
-    price=80.0,
+    price=60.0,
 )

@@ -76,8 +76,7 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
     methods : sequence of str or None
         Names as in `bayescascade budget --method`, such as ``("prune", "miser")``, the simplest
         first. With `sample_weight`, methods that do not support weights are left out. None: l1,
-        cstc, miser, prune, fmcc and adapt-gbrt, but not those that would take too long, and not
-        adapt-gbrt for less than 1,000 rows.
+        cstc, miser, prune and fmcc, but not those that would take too long.
     time_limit : float > 0 or None
         Seconds, from its beginning, after which `fit` stops with the best result so far. Then there
         is one round, in which each method has up to half of the time that is left, and the choice
@@ -176,34 +175,54 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         watch, asked_for = Watch(self.time_limit), methods
         if watch.seconds is None and self.methods is None:
             n_cells = judging.n_fits * len(judging.learning.y) * n_features
-            methods = [
-                each
-                for each in methods
-                if each.least_rows <= len(rows.y) and each.price * n_cells <= MOST_WORK
-            ] or methods[:1]
+            work = [each.work(n_cells, np.unique(rows.y).size) for each in methods]
+            most = max(MOST_WORK, min(work))
+            methods = [each for each, of_it in zip(methods, work, strict=True) if of_it <= most]
         given = {k: getattr(self, k) for k in ("costs", "unknown", "n_jobs", "random_state")}
         trying = Trying(judging, limits, given, self.n_trees, self.progress)
-        tried: list[Tried] = []
+        tried: dict[str, Tried] = {}
         self.is_interrupted_ = False
         try:
             for one in trying.each(methods, watch):
-                tried.append(one)
+                tried[one.method] = one
         except KeyboardInterrupt:
             if not tried:
                 raise
             self.is_interrupted_ = True
-        behind = tuple(one.method for one in tried if not one.found)
-        tried = [one for one in tried if one.found]
         if not tried:
             raise ParameterError(
                 f"time_limit must be enough for one of the methods, got {watch.seconds:g}"
             )
-        done = {*behind, *(one.method for one in tried)}
+        kept = [one for one in tried.values() if one.found]
+        kept = [one for one in kept if one.is_whole] or kept
+        found, judging = self._judged(trying, kept, watch)
+        behind = tuple(name for name, one in tried.items() if not one.found)
+        done = {*behind, *(one.method for one in kept)}
         skipped = tuple(each.name for each in asked_for if each.name not in done)
         if watch.seconds is not None and skipped and not self.is_interrupted_:
             watch.is_up = True
-        found = judged(tried, limits, judging)
-        return _Trial(tried, found, judging, watch, skipped, behind)
+        return _Trial(kept, found, judging, watch, skipped, behind)
+
+    def _judged(
+        self, trying: Trying, tried: list[Tried], watch: Watch
+    ) -> tuple[list[Judged], Judging]:
+        """Return the candidates; the methods chosen for some budget learn from all rows."""
+        judging, seen = trying.judging, np.ones_like(trying.judging.plain)
+        if not tried[0].is_whole:
+            judging, seen = judging.first, judging.is_first
+        while True:
+            shown = [one._replace(wrong=one.wrong[:, seen]) for one in tried]
+            found = judged(shown, trying.budgets, judging)
+            best = {best_within(found, budget) for budget in trying.budgets}
+            chosen = {one.candidate.method for one in best if one is not None}
+            left = [k for k, one in enumerate(tried) if one.method in chosen and not one.is_final]
+            try:
+                for place in left:
+                    tried[place] = trying.final(tried[place], watch)
+            except KeyboardInterrupt:  # those that learned from fewer rows are kept
+                self.is_interrupted_, left = True, []
+            if not left:
+                return found, judging
 
     def _rows(
         self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any
@@ -238,7 +257,7 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         most = float("inf") if budget is None else budget
         best = best_within(trial.found, most)
         if best is None:
-            cheapest = min(trial.found, key=lambda one: one.candidate.cost)
+            cheapest = min(trial.found, key=lambda one: (not one.is_final, one.candidate.cost))
             plain = trial.judging.plain
             error = float(trial.judging.errors(plain[np.newaxis])[0])
             best = without_cost(cheapest, most, plain, error)

@@ -10,7 +10,7 @@ class AutoBudgetParameters(BudgetedParameters):
     """Parameters of `AutoBudgetClassifier`."""
 
     methods = Other(
-        None, "Names of the methods to try, in this order", none="six that are simple or strong"
+        None, "Names of the methods to try, in this order", none="five that are simple or strong"
     )
     n_trees = Integer(
         40, "Number of trees of a forest to prune, or maximum number of trees to grow", minimum=1
@@ -25,6 +25,6 @@ AUTO = ListedBudgetLearner(
     "auto",
     "AutoBudgetClassifier",
     AutoBudgetParameters,
-    "choose among l1, cstc, miser, prune, fmcc and adapt-gbrt for each budget",
+    "choose among l1, cstc, miser, prune and fmcc for each budget",
     of_trees=lambda n: {"n_trees": n},
 )

@@ -1,11 +1,12 @@
 """Trying the methods within budgets, and choosing one.
 
 Methods are judged on validation rows, which they also use to choose their settings. If rows are
-few, methods are cross-validated: each is fitted once per fold, and once to all rows, which gives
-the model that is kept. Without a limit of time there are two rounds. In the first, all methods
-learn from a quarter of the rows, or are judged by two of the folds. The better half continues
-(Jamieson and Talwalkar, *Non-stochastic Best Arm Identification and Hyperparameter Optimization*,
-AISTATS, 2016): first those that are best at some budget, then those of the least mean error.
+few, methods are cross-validated: each is fitted once per fold, and those that are chosen for some
+budget once more, to all rows. Without a limit of time there are two rounds. In the first, all
+methods learn from a quarter of the rows, or are judged by two of the folds. The better half
+continues (Jamieson and Talwalkar, *Non-stochastic Best Arm Identification and Hyperparameter
+Optimization*, AISTATS, 2016): first those that are best at some budget, then those of the least
+mean error.
 
 A classifier within a budget is within any larger one, too. The *usual* method is that of the least
 mean error over all budgets, or a simpler one that is not worse by more than the standard error of
@@ -17,13 +18,13 @@ difference, the cheapest among ties (`python -m tests.benchmarks.auto_budget`).
 import copy
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from time import perf_counter
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
@@ -36,6 +37,7 @@ from bayescascade.costs.choice import CROSSED, FEW_ROWS, N_FOLDS, Choice, fold_o
 from bayescascade.costs.classifier import BudgetedClassifier
 from bayescascade.costs.limits import is_within
 from bayescascade.data.splitting import split_by_class
+from bayescascade.methods.listed import BUDGET_LEARNERS
 from bayescascade.model.listed import ListedBudgetLearner
 from bayescascade.model.standard_errors import gain_error, share_error
 from bayescascade.report.numbers import with_error
@@ -48,19 +50,19 @@ _LEAST_SHARE = 0.05  # share of all time: if less is left, no other method is tr
 _FIRST_ROWS = 100  # whose predictions show how long those of all rows take
 _N_FIRST, _FIRST = 2, 0.25  # folds, or share of the rows to learn from, of the first round
 _FEW_CELLS = 100_000  # up to this number of cells, threads cost more than they save
-_FEW_METHODS, _SHORT = 3, 30.0  # methods, or seconds, for which starting processes takes too long
-MOST_WORK = 3e8
+_FEW_METHODS = 3  # up to this number of methods, there is one round
+MOST_WORK = 6e7
 """Work, in microseconds of a usual core, above which a method is not tried unless it is named."""
-N_FITS = N_FOLDS + 1
-"""Number of fits of a method in cross-validation."""
 
 
 class Tried(NamedTuple):
     """Classifiers of a method for each budget, and their errors on the judging rows."""
 
     method: str
-    found: Sequence[BudgetedClassifier]  # by budget; empty if it was given up
+    found: Sequence[BudgetedClassifier]  # by budget, of the last fit; empty if it was given up
     wrong: Flags  # (n_budgets, n_judging_rows)
+    is_whole: bool = True  # whether after all rounds; else errors are those of the first round
+    is_final: bool = True  # whether all rows were learned from
 
 
 class Rows(NamedTuple):
@@ -148,7 +150,15 @@ class Judging(NamedTuple):
     @property
     def n_fits(self) -> int:
         """Number of fits of a method."""
-        return N_FITS if self.validation is None else 1
+        return N_FOLDS if self.validation is None else 1
+
+    @property
+    def first(self) -> "Judging":
+        """The judging by the rows of the first round alone."""
+        if self.validation is not None:
+            return self
+        words = f"rows in {_N_FIRST} of {N_FOLDS} folds"
+        return Judging(self.learning.part(self.is_first), None, words)
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,17 +175,35 @@ class Trying:
     begun: Mapping[str, Tried] | None = field(default_factory=dict)
 
     def each(self, methods: Sequence[ListedBudgetLearner], watch: Watch) -> Iterator[Tried]:
-        """Yield results of methods until time is up; unfinished methods are left out."""
+        """Yield results of methods until time is up, after each of its rounds."""
         if watch.seconds is not None or len(methods) <= _FEW_METHODS or not self.judging.has_first:
             yield from self._round(methods, watch)
             return
-        first = list(replace(self, begun=None)._round(methods, watch))
+        first = []
+        for one in replace(self, begun=None)._round(methods, watch):
+            first.append(one)
+            yield one
         kept = self._better_half(first)
-        yield from (one for one in first if one.method not in kept)
+        yield from (one._replace(found=()) for one in first if one.method not in kept)
         begun = {one.method: one for one in first}
         yield from replace(self, begun=begun)._round(
             [one for one in methods if one.name in kept], watch
         )
+
+    def final(self, tried: Tried, watch: Watch) -> Tried:
+        """Return the result of a method that learns from all rows, if there is time."""
+        listed, judging = BUDGET_LEARNERS[tried.method], self.judging
+        if judging.validation is not None:
+            return replace(self, begun={})._in_time(listed, None) or tried
+        limit = None if watch.seconds is None else watch.left
+        with _alone():
+            try:
+                late = Watch(None if limit is None else _LATE * limit)
+                seconds = math.inf if limit is None else _FITTING * limit
+                found = self._fitted(listed, judging.learning, seconds, late)
+            except OutOfTime:
+                found = list(tried.found)
+        return tried._replace(found=found, is_final=True)
 
     def _better_half(self, first: Sequence[Tried]) -> set[str]:
         """Return the methods that are best at some budget, and then those of the least error."""
@@ -186,32 +214,20 @@ class Trying:
         return {first[place].method for place in order[: (len(first) + 1) // 2]}
 
     def _round(self, methods: Sequence[ListedBudgetLearner], watch: Watch) -> Iterator[Tried]:
-        """Yield results of methods, one method per core."""
-        few = len(methods) <= _FEW_METHODS or watch.left < _SHORT
-        n_jobs = 1 if few else min(effective_n_jobs(self.given["n_jobs"]), len(methods))
-
-        def in_turn() -> Iterator[tuple[ListedBudgetLearner, float | None]]:
-            for place, method in enumerate(methods):
-                if watch.left <= _LEAST_SHARE * (watch.seconds or 0.0):
-                    return
-                share = _LAST_SHARE if place == len(methods) - 1 else _SHARE
-                yield method, None if watch.seconds is None else share * watch.left
-
-        alone, tasks = replace(self, report=None), in_turn()
-        results: Iterable[Tried | None] = (alone._in_time(*task) for task in tasks)
-        if n_jobs > 1:
-            alone = replace(alone, given={**self.given, "n_jobs": 1})
-            pool = Parallel(n_jobs, pre_dispatch="n_jobs", batch_size=1, return_as="generator")
-            results = pool(delayed(alone._in_time)(*task) for task in tasks)
-        self._say(methods, 0, watch)
-        for place, tried in enumerate(results):
-            self._say(methods, place + 1, watch)
+        """Yield results of methods."""
+        for place, method in enumerate(methods):
+            if watch.left <= _LEAST_SHARE * (watch.seconds or 0.0):
+                return
+            self._say(methods, place, watch)
+            share = _LAST_SHARE if place == len(methods) - 1 else _SHARE
+            limit = None if watch.seconds is None else share * watch.left
+            tried = self._in_time(method, limit)
             if tried is not None:
                 yield tried
 
     def _say(self, methods: Sequence[ListedBudgetLearner], place: int, watch: Watch) -> None:
         """Report the method that begins, and the time used or the number of methods done."""
-        if self.report is None or place == len(methods):
+        if self.report is None:
             return
         n_before = len(self.begun or ())
         done, total = n_before + place, n_before + len(methods)
@@ -223,9 +239,7 @@ class Trying:
     def _in_time(self, listed: ListedBudgetLearner, limit: float | None) -> Tried | None:
         """Return the result of a method; None if it takes far longer than the limit."""
         try:
-            # the comparison with buying nothing follows after all folds
-            with warnings.catch_warnings(), uncompared():
-                warnings.simplefilter("ignore")  # about long times, or unknown levels in a fold
+            with _alone():
                 return self._tried(listed, limit)
         except OutOfTime:
             return None
@@ -244,27 +258,28 @@ class Trying:
             seconds = max(watch.left / (n_fits - number), fair / 2)
             return self._fitted(listed, rows, _FITTING * seconds, late)
 
-        judging = self.judging
+        judging, is_whole = self.judging, self.begun is not None
         learning, validation = judging.learning, judging.validation
         if validation is not None:
-            if self.begun is None:
+            if not is_whole:
                 learning = learning.part(judging.is_learned_first)
             found = fit(learning, 0)
             of_each = [_wrong(one, validation, learning, late) for one in found]
-            return Tried(listed.name, () if self.begun is None else found, np.array(of_each))
+            return Tried(listed.name, found, np.array(of_each), is_whole, is_whole)
         wrong, folds = np.zeros((len(self.budgets), len(learning.y)), np.bool_), judging.folds
-        numbers = range(_N_FIRST if self.begun is None else N_FOLDS)
+        numbers = range(N_FOLDS if is_whole else _N_FIRST)
         if self.begun:
             numbers, wrong = range(_N_FIRST, N_FOLDS), self.begun[listed.name].wrong.copy()
+        found = []
         for number in numbers:
             inside = folds == number
             others, judged = learning.part(~inside), learning.part(inside)
             of_fold: list[Any] = [None] * len(wrong)
             if inside.any() and np.unique(others.y).size > 1:
-                of_fold = fit(others, number)
+                found = of_fold = fit(others, number)
             for row, one in enumerate(of_fold):
                 wrong[row, inside] = _wrong(one, judged, others, late)
-        return Tried(listed.name, () if self.begun is None else fit(learning, N_FOLDS), wrong)
+        return Tried(listed.name, found or fit(learning, 0), wrong, is_whole, False)
 
     def _fitted(
         self, listed: ListedBudgetLearner, rows: Rows, seconds: float, late: Watch
@@ -291,6 +306,14 @@ class Trying:
             one = listed.made(**given, budget=budget)
             found.append(one.fit(rows.X, rows.y, *beside, sample_weight=rows.weights))
         return found
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Fit without warnings, and without a comparison with buying nothing, which follows later."""
+    with warnings.catch_warnings(), uncompared():
+        warnings.simplefilter("ignore")  # about long times, or unknown levels in a fold
+        yield
 
 
 def _wrong(found: BudgetedClassifier | None, judged: Rows, learned: Rows, late: Watch) -> Flags:
@@ -358,6 +381,7 @@ class Judged:
     model: BudgetedClassifier
     wrong: Flags  # (n_judging_rows,)
     shares: Floats  # (n_judging_rows,), shares of the budgets at which its method errs
+    is_final: bool = True  # whether it learned from all rows
 
     def beside(self, chosen: "Judged") -> Candidate:
         """Return the candidate with its difference from the chosen one."""
@@ -387,7 +411,7 @@ def judged(tried: Sequence[Tried], budgets: Sequence[float], judging: Judging) -
         for budget, model, of_model, error in zip(budgets, one.found, wrong, errors, strict=True):
             deviation = _deviation(error, judging.n_judges)
             candidate = Candidate(one.method, budget, error, deviation, model.validation_cost_)
-            found.append(Judged(candidate, model, of_model, wrong.mean(axis=0)))
+            found.append(Judged(candidate, model, of_model, wrong.mean(axis=0), one.is_final))
     return found
 
 
@@ -397,7 +421,9 @@ def best_within(found: Sequence[Judged], budget: float) -> Judged | None:
     Below all tried budgets, it is one of those within the budget on the judging rows.
     """
     possible = [one for one in found if is_within(one.candidate.budget, budget)]
-    possible = possible or [one for one in found if is_within(one.candidate.cost, budget)]
+    possible = possible or [
+        one for one in found if one.is_final and is_within(one.candidate.cost, budget)
+    ]
     if not possible:
         return None
     least, methods = _best(possible), {one.candidate.method: one for one in possible}

@@ -39,8 +39,8 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
     ----------
     estimator : classifier or None
         A linear classifier of scikit-learn, or a `GradientBoostingClassifier` with stumps, which is
-        fitted to standardized columns. None: boosted stumps, with 300 rounds for two classes and
-        max(60, 600 / k) rounds for k > 2 classes.
+        fitted to standardized columns. None: boosted stumps, with 100 rounds for two classes and
+        60 rounds for more.
 
     Attributes
     ----------

@@ -121,9 +121,9 @@ class Additive:
 
 
 def default_classifier(seed: Any, n_classes: int) -> GradientBoostingClassifier:
-    """Return the default classifier: 300 boosted stumps, or fewer rounds for several classes."""
+    """Return the default classifier: 100 boosted stumps, or 60 rounds for several classes."""
     return GradientBoostingClassifier(
-        max_depth=1, n_estimators=max(60, 600 // n_classes), learning_rate=0.3, subsample=0.5,
+        max_depth=1, n_estimators=100 if n_classes == 2 else 60, learning_rate=0.3, subsample=0.5,
         random_state=seed,
     )  # fmt: skip
 

@@ -49,8 +49,8 @@ _OF_CLASSIFIER, _OF_FOLDS = 0.4, 0.5
 _BLOCK = 50  # judging rows that are followed between two looks at the time
 _MOST_LATE = 100  # rows to measure the cost of, if the time is up
 
-_NEIGHBORS = (8, 25, 75)
-_GAINS = (0.0, 0.01, 0.05)
+_NEIGHBORS = (10, 50)
+_GAINS = (0.0, 0.02)
 """Tradeoffs to try, as the accuracy that a feature of mean cost must add."""
 
 

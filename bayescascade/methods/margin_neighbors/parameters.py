@@ -10,7 +10,7 @@ class MarginNeighborsParameters(BudgetedParameters):
     """Parameters of `MarginNeighborsClassifier`."""
 
     estimator = Other(None, "A classifier with a sum over columns", none="boosted stumps")
-    n_neighbors = Integer(None, "Weight of the neighbors", minimum=1, none="8, 25 or 75 is chosen")
+    n_neighbors = Integer(None, "Weight of the neighbors", minimum=1, none="10 or 50 is chosen")
     tradeoff = Real(
         None,
         "Additional share of right neighbors that a unit of cost is worth",
@@ -65,5 +65,6 @@ FMCC = ListedBudgetLearner(
     MarginNeighborsParameters,
     "ask for the features that a row's neighbors need",
     of_trees=lambda _: {},
-    price=300.0,
+    in_trials={"margins": "in_sample"},
+    price=100.0,
 )

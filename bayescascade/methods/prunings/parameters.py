@@ -32,5 +32,6 @@ PRUNED = ListedBudgetLearner(
     BudgetPruneParameters,
     "prune a random forest",
     of_trees=_random_forest,
-    price=200.0,
+    price=50.0,
+    is_by_class=False,
 )
