@@ -143,11 +143,14 @@ class FitSummary:
         """The problems that the diagnostics show, and then what to do; empty if there are none."""
         found = [f"{self.fallen} of {count_of(self.n_chains, 'chain')}: {_FELL}"][: self.fallen]
         for name, diagnostic in self.diagnostics.items():
-            if not diagnostic.is_fine:
-                found.append(
-                    f"{trace_words(name)}: R-hat {diagnostic.r_hat:.3f} (should be at most 1.01), "
-                    f"ESS {diagnostic.ess:,.0f} (at least 400)"
-                )
+            bad = []  # the figures that are not as they should be
+            if not diagnostic.r_hat <= RHAT_CEILING:
+                bad.append(f"R-hat {diagnostic.r_hat:.3f} (should be at most 1.01)")
+            if not diagnostic.ess >= ESS_FLOOR:
+                should = "" if bad else "should be "
+                bad.append(f"ESS {diagnostic.ess:,.0f} ({should}at least 400)")
+            if bad:
+                found.append(f"{trace_words(name)}: {', '.join(bad)}")
         return [*found, convergence_advice(self.method, self.n_chains)] if found else []
 
     @property

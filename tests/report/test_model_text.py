@@ -110,6 +110,8 @@ def test_what_did_not_converge_is_warned_of_beside_the_estimate():
     lines = str(model(diagnostics=unsettled)).splitlines()
     assert lines[3].startswith("R-hat: leaves 2.562   ESS: 5   ")
     assert lines[4] == "warning: leaves: R-hat 2.562 (should be at most 1.01), ESS 5 (at least 400)"
+    short = {"n_leaves": Diagnostic(11.0, 1.0, 1.004, 293.0)}
+    assert "warning: leaves: ESS 293 (should be at least 400)" in str(model(diagnostics=short))
     few = {"n_leaves": Diagnostic(11.0, 1.0, float("nan"), float("nan"))}
     assert "R-hat: leaves unknown   ESS: unknown" in str(model(diagnostics=few))
 
