@@ -236,7 +236,7 @@ class AdditiveNoiseModel(DirectionModel):
             if self.decide == "always":
                 notes.append("not tested: pairs without a direction have a lower score, too")
         elif self.tied_ is None:
-            found[1] += ", which pairs without a direction may do"
+            found[1] += ", as they may in pairs without a direction"
         if self.tied_ is not None:
             column = f'a value is in more than a tenth of the rows of "{self.names_[self.tied_]}"'
             notes.append(f"{column}: such effects often look like causes")
