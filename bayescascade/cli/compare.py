@@ -110,10 +110,8 @@ def _of_classifiers(
         with shown_count(f"{source.label}, fits", total) as done:
             return compare_classifiers(X, y, done=done, **how)
 
-    def ended(found: Any) -> str:
-        return f"classifiers finished: {len(found.table)}" if found.interrupted else ""
-
-    return task, Lesson(fit=learn, ended=ended)
+    finished = "classifiers finished: {}".format
+    return task, Lesson(fit=learn, ended=lambda c: finished(len(c.table)) if c.interrupted else "")
 
 
 class _Compared(NamedTuple):

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from bayescascade.base.arrays import Floats
-from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.base.errors import ParameterError
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import check_labels, find_classes
 from bayescascade.data.splitting import split_by_class
@@ -49,7 +49,7 @@ class ClassifierComparison(Printed):
     table : DataFrame
         A row for each finished classifier, by name: ``title``, ``accuracy``, ``log_loss`` (nats a
         row), ``seconds`` to learn from four folds; and ``less_accurate`` and ``more_loss``, the
-        differences from `best_` on the same rows, with standard errors (``..._error``).
+        differences from the one with the least log loss, with standard errors (``..._error``).
     seed : int
         The seed of folds and classifiers.
     interrupted : bool
@@ -62,23 +62,17 @@ class ClassifierComparison(Printed):
     seed: int
     interrupted: bool = False
 
-    @property
-    def best_(self) -> str:
-        """The name of the classifier with the least log loss. DataError if none was finished."""
-        if self.table.empty:
-            raise DataError("best_ needs at least one finished classifier, got none")
-        return str(self.table["log_loss"].idxmin())
-
     def page(self) -> Page:
         """Return a table with a line for each classifier; see `table`."""
         heading, found = Heading([self.source, count_of(self.n_rows, "row")]), self.table
         if found.empty:
             return (heading, Pieces(["nothing has been learned yet"]))
+        best = found["log_loss"].idxmin()
 
         def behind(name: str, scale: float, places: int) -> Numbers:
             pairs = zip(scale * found[name], scale * found[f"{name}_error"], strict=True)
             texts = [with_error(f"{by:.{places}f}", error, places) for by, error in pairs]
-            return Numbers("behind", np.where(found.index == self.best_, "", texts).tolist())
+            return Numbers("behind", np.where(found.index == best, "", texts).tolist())
 
         table = PrintedTable(
             found["title"].tolist(),
@@ -90,7 +84,7 @@ class ClassifierComparison(Printed):
                 Numbers("seconds", [f"{mean:,.1f}" for mean in found["seconds"]]),
             ],
             "default parameters",
-            styles=["bold" if name == self.best_ else "" for name in found.index],
+            styles=["bold" if name == best else "" for name in found.index],
         )
         told = [
             f"{DEFAULT_FOLDS} folds, each held out once", "log loss: nats a row",
