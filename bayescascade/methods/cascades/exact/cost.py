@@ -136,13 +136,13 @@ def check_fits(
 
     limits = f"memory_limit, {_byte_words(memory_limit)}, and {_power_words(int(work_limit))} terms"
 
-    would = "; ".join(_what_fits(posterior, plan, fits)) or "nothing"
     why = ""
     if plan.shift == UNION:
         why = " (feature_inclusion ties all splits together: a sum for every set of columns)"
     raise TooLargeError(
-        f"an exact solution must fit {limits}, got {cost.words()}{why}; what would fit: {would}",
+        f"an exact solution must fit {limits}, got {cost.words()}{why}; what would fit: ",
         cost.words(),
+        lambda: "; ".join(_what_fits(posterior, plan, fits)) or "nothing",
     )
 
 

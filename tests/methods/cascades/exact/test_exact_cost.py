@@ -1,7 +1,9 @@
 """Sizes are told before the work starts, are right, and decide what is refused."""
 
 import gc
+import pickle
 import tracemalloc
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -9,7 +11,7 @@ import pytest
 
 from bayescascade import BranchPosterior, LeafPosterior, Table
 from bayescascade.base.errors import ParameterError, TooLargeError
-from bayescascade.methods.cascades.exact import recursion
+from bayescascade.methods.cascades.exact import cost as costs, recursion
 from bayescascade.methods.cascades.exact.cost import ExactCost
 from bayescascade.methods.cascades.exact.posterior import solve
 from tests.interrupts import interrupted
@@ -89,6 +91,19 @@ def test_what_fits_does():
     assert ExactCost.of(by_levels, 8).memory_bytes <= 3e6
     fewer, more = (LeafPosterior(random_table((3,) * p)) for p in (5, 6))
     assert ExactCost.of(fewer, 8).memory_bytes <= 3e6 < ExactCost.of(more, 8).memory_bytes
+
+
+def test_advice_is_computed_only_if_it_is_shown(monkeypatch):
+    """With many columns it takes seconds, which a search that goes on with chains would lose."""
+    monkeypatch.setattr(costs, "_what_fits", Mock(return_value=["fewer columns"]))
+    with pytest.raises(TooLargeError) as refused:
+        solve(LeafPosterior(random_table((9,) * 20)))
+    assert "boxes" in refused.value.needed
+    costs._what_fits.assert_not_called()
+    again = pickle.loads(pickle.dumps(refused.value))  # as workers send it
+    assert str(again) == str(refused.value)
+    assert str(again).endswith("what would fit: fewer columns")
+    assert again.needed == refused.value.needed
 
 
 def test_a_work_limit_is_kept():
