@@ -34,13 +34,14 @@ def run_in_time(
 ) -> samplers.Run[S]:
     """Run an engine for as many steps as fit the time left, by the pace of a few steps.
 
-    A run with a checkpoint plans all steps, because it can be resumed. `blocks` is the engine's
-    name for `n_blocks`, and `how` has its other parameters.
+    If chains could not start again in the time left, these steps are the run. A run with a
+    checkpoint plans all steps, because it can be resumed. `blocks` is the engine's name for
+    `n_blocks`, and `how` has its other parameters.
     """
     n_fitting, n_fitting_blocks = n_steps, n_blocks
     if watch.left < inf and checkpoint is None:
         heard = [0]
-        n_few = min(max(1, n_steps // _PART), _MOST_STEPS)
+        n_few, before = min(max(1, n_steps // _PART), _MOST_STEPS), watch.left
         pilot = engine(
             posterior,
             n_steps=n_few,
@@ -52,6 +53,9 @@ def run_in_time(
         )
         if pilot.interrupted:
             return pilot
+        of_starts = before - watch.left - sum(pilot.seconds.values())
+        if watch.is_over(of_starts):
+            return replace(pilot, timed_out=True)
         n_fitting = n_few
         if heard[-1] > 0:
             n_a_second = heard[-1] / sum(pilot.seconds.values())

@@ -288,12 +288,11 @@ class Search:
             run = replace(run, timed_out=True)
         except KeyboardInterrupt:
             return replace(run, interrupted=True), states
-        states = better + states[len(better) :]
-        best = max(states, key=posterior.log_density)
-        log_density = float(posterior.log_density(best))
-        if log_density > run.best_log_density:
-            run = replace(run, best_state=best, best_log_density=log_density)
-        return run, states
+        for state, before in zip(better, states, strict=False):
+            log_density = -inf if state is before else float(posterior.log_density(state))
+            if log_density > run.best_log_density:
+                run = replace(run, best_state=state, best_log_density=log_density)
+        return run, better + states[len(better) :]
 
     def rng(self) -> np.random.Generator:
         """Return the generator for draws without a chain."""
