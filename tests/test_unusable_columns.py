@@ -77,3 +77,20 @@ def test_dates_are_left_out_in_the_words_of_who_reads(frame, tmp_path):
     assert refused.stderr.splitlines()[-1].startswith(error)
     assert "(--dates parts)" in refused.stderr
     assert "ReadAs" not in refused.stderr
+
+
+@pytest.mark.parametrize(
+    "command", [("classify",), ("boxes",), ("budget", "--budgets", 2)], ids=lambda each: each[0]
+)
+@pytest.mark.parametrize("written", ["%Y-%m-%d", "%d/%m/%Y"], ids=["dates", "ambiguous"])
+def test_refused_dates_are_one_line(command, written, frame, tmp_path):
+    """A note that they are levels, and then an error, contradict each other."""
+    days = pd.date_range("2023-01-01", "2023-12-31")
+    frame["admitted"] = days[days.day < 13].strftime(written)[:N]
+    path = tmp_path / "rows.csv"
+    frame[["sky", "wind", "admitted"]].to_csv(path, index=False)
+    name, *options = command
+    refused = run(name, path, "--target", "wind", *options)
+    assert refused.exit_code == 2
+    assert refused.stderr.startswith('error: column "admitted" holds dates such as ')
+    assert refused.stderr.count("\n") == 1

@@ -11,10 +11,11 @@ from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import DataError
 from bayescascade.cli.output import note
 from bayescascade.data.changed_source import with_parts
-from bayescascade.data.column import Column
+from bayescascade.data.column import MAX_NOMINAL_LEVELS, Column
 from bayescascade.data.declarations import Declarations
 from bayescascade.data.files import open_learned
 from bayescascade.data.given import TextTypes, typed_frame
+from bayescascade.data.inference import dates_error
 from bayescascade.data.levels import Cells
 from bayescascade.data.names import check_distinct_names, check_known, check_present
 from bayescascade.data.odd_texts import notes_on_frame
@@ -62,12 +63,17 @@ def read_blocks(
 
 
 def read_frame(
-    source: Source, names: Sequence[str], weights: str | None, as_texts: Sequence[str] = ()
+    source: Source,
+    names: Sequence[str],
+    weights: str | None,
+    as_texts: Sequence[str] = (),
+    declared: Sequence[str] = (),
 ) -> tuple[pd.DataFrame, Floats | None]:
     """Return all cells in columns `names`, typed as pandas reads them, and the weights.
 
     Columns `as_texts` keep the text of the file, so that no cell changes how others are read.
-    Weights and errors: see `read_blocks`.
+    Raises DataError for dates that are too many levels, except in columns `declared`. Weights and
+    other errors: see `read_blocks`.
     """
     told = list(source.notes)
     blocks = list(read_blocks(source, names, weights))
@@ -77,6 +83,9 @@ def read_frame(
     cells = pd.concat([cells for _, cells, _ in blocks], ignore_index=True)
     typed = with_readings(typed_frame(cells) if source.is_text else cells, source)
     frame = typed.assign(**{name: cells[name] for name in as_texts})
+    for name in typed.columns:
+        if name not in (*as_texts, *declared):
+            _check_no_dates(name, typed[name])
     for text in notes_on_frame(typed.drop(columns=list(as_texts))):
         note(text)
     if weights is None:
@@ -85,6 +94,15 @@ def read_frame(
     if not row_weights.any():
         raise DataError("weights must not be all zero, got only zeros")
     return frame, row_weights
+
+
+def _check_no_dates(name: str, cells: Cells) -> None:
+    if not pd.api.types.is_string_dtype(cells.dtype):
+        return
+    texts = cells.dropna().unique().tolist()
+    is_long = len(texts) > MAX_NOMINAL_LEVELS
+    if is_long and (error := dates_error(name, texts)) is not None:
+        raise error
 
 
 def read_for(
@@ -142,5 +160,6 @@ def read_labeled(
     used = Declarations(columns=columns, drop=drop, **kinds).resolve(others, weights)
     names = [*used, target]
     texts = names if as_texts is None else [name for name in names if name in as_texts]
-    frame, row_weights = read_frame(source, names, weights, texts)
+    of_kinds = (name for kind in ("nominal", "ordinal") for name in kinds.get(kind) or ())
+    frame, row_weights = read_frame(source, names, weights, texts, [target, *of_kinds])
     return frame, frame.pop(target), row_weights

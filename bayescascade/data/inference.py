@@ -111,8 +111,7 @@ class Collector(ABC):
     @property
     def drop_words(self) -> str:
         """The advice on leaving the column out."""
-        dropped = typed(f"drop={[self.name]}", f"--drop {self.typed_name}")
-        return f"drop it ({dropped})"
+        return _drop_words(self.name)
 
     @abstractmethod
     def add(self, cells: Cells, weights: Floats | None) -> None:
@@ -281,25 +280,8 @@ class LevelCollector(Collector):
             self.name, kind, tuple(levels if is_in_order else sorted(levels)), (), has_missing_level
         )
 
-    def _of_dates(self) -> UndeclaredError | None:
-        """Return a message if a text with too many levels holds dates."""
-        texts = self._texts
-        if hold_ambiguous_dates(texts):
-            message = (
-                f'column "{self.name}" holds dates such as {texts[0]}, whose days and months '
-                f"cannot be distinguished: write them as 2024-01-31, or {self.drop_words}"
-            )
-            return UndeclaredError(message, {self.name: "dates such as " + texts[0]})
-        if not hold_dates(texts):
-            return None
-        message = (
-            f'column "{self.name}" holds dates such as {texts[0]}: '
-            f"read their parts ({typed_setting('dates', 'parts', 'ReadAs')}), or {self.drop_words}"
-        )
-        return UndeclaredError(message, {self.name: _dates_words("dates")})
-
     def _different(self) -> UndeclaredError:
-        if (of_dates := self._of_dates()) is not None:
+        if (of_dates := dates_error(self.name, self._texts)) is not None:
             return of_dates
         message = (
             f'column "{self.name}" has a different value in every row ({self.n_rows:,} read): '
@@ -329,7 +311,7 @@ class LevelCollector(Collector):
         return oddities(self.name, self._texts, self._row_of)
 
     def _too_many(self, count: str, has_missing_level: bool) -> UndeclaredError:
-        if (of_dates := self._of_dates()) is not None:
+        if (of_dates := dates_error(self.name, self._texts)) is not None:
             return of_dates
         counted = f"{count} levels" + (" (one of them for missing cells)" * has_missing_level)
         if odd := odd_among_numbers(self._texts):
@@ -423,6 +405,24 @@ class BinCollector(Collector):
         return self.declared.edges is None and self._are_whole and largest > _LARGEST_EXACT
 
 
+def dates_error(name: str, texts: Sequence[str]) -> UndeclaredError | None:
+    """Return the error for a column whose texts are too many levels, if they are dates."""
+    drop = _drop_words(name)
+    if hold_ambiguous_dates(texts):
+        message = (
+            f'column "{name}" holds dates such as {texts[0]}, whose days and months '
+            f"cannot be distinguished: write them as 2024-01-31, or {drop}"
+        )
+        return UndeclaredError(message, {name: "dates such as " + texts[0]})
+    if not hold_dates(texts):
+        return None
+    message = (
+        f'column "{name}" holds dates such as {texts[0]}: '
+        f"read their parts ({typed_setting('dates', 'parts', 'ReadAs')}), or {drop}"
+    )
+    return UndeclaredError(message, {name: _dates_words("dates")})
+
+
 def notes_of(collectors: Sequence[Collector]) -> list[str]:
     """Return notes on how columns are read; many columns share one note."""
     told = _notes_of_bins(
@@ -476,6 +476,10 @@ def _bins_words(python: str, command: str) -> str:
 
 def _is_whole_text(text: Level) -> bool:
     return isinstance(text, str) and text.lstrip("+-").isdecimal()
+
+
+def _drop_words(name: str) -> str:
+    return f"drop it ({typed(f'drop={[name]}', f'--drop {typed_names(name)}')})"
 
 
 def _dates_words(dates: str) -> str:
