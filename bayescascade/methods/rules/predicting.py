@@ -80,18 +80,24 @@ class LabelListPredictor(LabeledFiles, RuleListEstimator[LabelList]):
             See `predict`.
         level : float in (0, 1)
             Posterior probability that the interval contains the probability of the class,
-            separately for each class. The posterior is over lists and probabilities if predictions
-            are averages over draws; otherwise it is conditional on the most probable list. Then it
-            is for all rows of a rule; for a single row, it is too narrow.
+            separately for each class. The posterior is over lists and probabilities.
+
+        Raises
+        ------
+        ParameterError
+            If predictions are no averages over draws: the interval of the best list is for all rows
+            of a rule, and too narrow for a single row.
         """
         return self.credible_interval_codes(self.encode(X), level)
 
     def credible_interval_codes(self, codes: Codes, level: float = 0.95) -> Floats:
         """Return the same as `credible_interval`, for coded rows; see `encode`."""
-        if self._is_average:
-            return average_intervals(*self._drawn(), codes, level)
-        labels = self.learned_
-        return labels.intervals(level)[labels.part_of_codes(codes)]
+        if not self._is_average:
+            raise ParameterError(
+                'predictive must be "average", with a search that draws lists, for credible '
+                f'intervals, got predictive "{self.predictive}" and search "{self.search}"'
+            )
+        return average_intervals(*self._drawn(), codes, level)
 
     @property
     def feature_texts(self) -> list[str]:

@@ -81,16 +81,16 @@ def test_average_is_the_mean_over_draws():
         assert_array_equal(quick.predict_proba(frame), best)
         assert not np.allclose(model.predict_proba(frame), best)
         assert quick.predict_block(frame, 1, intervals=True).intervals is None
+        with pytest.raises(ParameterError, match='predictive must be "average", with a search'):
+            quick.credible_interval(frame)
         assert "predictive average" not in str(quick)
 
 
-def test_credible_intervals_of_the_best_list():
-    """Those of the rule that fires, one row for each."""
-    model, frame = classifier(predictive="map"), people(30, seed=7)
+def test_credible_intervals_of_rows():
+    """A pair of ends for each class; wider for a larger level."""
+    model, frame = classifier(), people(30, seed=7)
     found = model.credible_interval(frame)
     assert found.shape == (30, 2, 2)
-    parts = model.rules_.part_of_codes(model.schema_.encode(frame))
-    assert_array_equal(found, model.rules_.intervals(0.95)[parts])
     wider = model.credible_interval(frame, level=0.99)
     assert (wider[..., 0] < found[..., 0]).all()
     with pytest.raises(ParameterError, match="level must be a finite number > 0 and < 1, got 95"):
