@@ -261,7 +261,7 @@ def _typed(texts: Cells, witnesses: Sequence[str] = (), has_missing: bool = Fals
     if isinstance(texts.dtype, pd.CategoricalDtype):
         return texts.reset_index(drop=True)
     positions, distinct = pd.factorize(texts)
-    values: Cells = pd.Series(parse_texts([*distinct, *witnesses]))
+    values: Cells = pd.Series(parse_texts([*distinct.tolist(), *witnesses]))
     if has_missing:  # so its type allows missing cells in every block
         return values.reindex([*positions, -1]).iloc[:-1].reset_index(drop=True)
     return values.reindex(positions).reset_index(drop=True)

@@ -129,7 +129,7 @@ def parse_texts(texts: Iterable[Level]) -> list[Level]:
     """
     listed = list(texts)
     lines = io.StringIO()
-    csv.writer(lines, quoting=csv.QUOTE_ALL).writerows([text] for text in listed)
+    csv.writer(lines, quoting=csv.QUOTE_ALL).writerows(zip(listed))
     lines.seek(0)
     if not lines.getvalue():
         return []
@@ -149,7 +149,7 @@ def first_padded(cells: Cells) -> str | None:
     if not pd.api.types.is_string_dtype(cells.dtype):
         return None
     texts = cells.dropna()
-    maybe = texts[texts.str.startswith(("0", "-0", "+0"))]
+    maybe = texts[texts.str.match(r"[-+]?0\d")]  # leaves few for the loop below
     return next(filter(is_padded, maybe.unique()), None)
 
 

@@ -42,7 +42,7 @@ class TimeParameters(Parameters):
 
     time_limit = Real(
         None,
-        "Stop after this time, with the best result so far",
+        "Stop this long after the rows are read, with the best result so far",
         above=0.0,
         none="no limit",
         metavar="SECONDS",

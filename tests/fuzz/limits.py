@@ -2,7 +2,8 @@
 
 Each listed estimator that has a `time_limit`, and each command with --time-limit, learns from a
 large table, once briefly from few rows, so that its kernels are compiled, and then within the
-limit. It may be late by 2 seconds or by half of the limit, whichever is more.
+limit. It may be late by 2 seconds or by half of the limit, whichever is more. As their help says,
+the limit of commands begins when the rows are read; printing and saving must end within it.
 
 With `--processor`, one thread is used, and its processor seconds are the clock, for the limit
 as well: then other work on the machine has no effect.
@@ -14,17 +15,18 @@ import signal
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import chdir, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, chdir, contextmanager
 from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Any, NamedTuple
+from unittest import mock
 
 import numpy as np
 import pandas as pd
 
 from bayescascade import TooLargeError
-from bayescascade.data.given import GivenRows
+from bayescascade.cli import learning, rows
 from tests.commands import run as run_quietly
 from tests.contracts.listed import ESTIMATORS, Case
 
@@ -122,16 +124,16 @@ def made(name: str, frame: pd.DataFrame, limit: float) -> tuple[Any, Case]:
     return case.make(**{**given, "random_state": 0, "time_limit": limit}), case
 
 
-def run(name: str, frame: pd.DataFrame, limit: float) -> Result:
+def run(name: str, frame: pd.DataFrame, limit: float, hopeless: float = _HOPELESS) -> Result:
     """Fit an estimator within a limit, and use what it learned; or run a command."""
     if name.startswith(_COMMAND):
-        return run_command(name.removeprefix(_COMMAND), frame, limit)
+        return run_command(name.removeprefix(_COMMAND), frame, limit, hopeless)
     model, case = made(name, frame, limit)
     beside = targets(frame, case)
     allowed = limit + max(2.0, 0.5 * limit)
     places: list[str] = []
-    began = time.perf_counter()
-    with _noting(places, allowed, _HOPELESS * limit):
+    with _noting(places, allowed, hopeless * limit) as begin:
+        began = begin()
         try:
             model.fit(frame, *beside)
         except Late:
@@ -145,39 +147,57 @@ def run(name: str, frame: pd.DataFrame, limit: float) -> Result:
     return Result(seconds, places[0] if places else "", says)
 
 
-def run_command(name: str, frame: pd.DataFrame, limit: float) -> Result:
-    """Run a command; its limit is from the beginning of fit, so reading the rows is not counted."""
+def run_command(name: str, frame: pd.DataFrame, limit: float, hopeless: float) -> Result:
+    """Run a command, and save what it learned; its time begins when the rows are read."""
     words = name.split()
     words = [*(words if words[0] == "rados" else words[:1]), "rows.csv"]
     labels = targets(frame, ESTIMATORS["boxes"])[0].to_numpy()
     options = [*COMMANDS[name], "--time-limit", limit]
     if words[0] != "fit":
         options += ["--target", "y", "--seed", 0]
-    allowed, places = limit + max(2.0, 0.5 * limit), list[str]()
+    allowed, places, began = limit + max(2.0, 0.5 * limit), list[str](), list[float]()
     with TemporaryDirectory() as folder, chdir(folder):
         frame.assign(y=labels).to_csv("rows.csv", index=False)
         groups = [f"sensor {place % 10}" for place in range(frame.shape[1])]
         costs = pd.DataFrame({"name": frame.columns, "cost": None, "group": groups})
         costs.to_csv("costs.csv", index=False)
-        options += {"budget": ["--costs", "costs.csv"], "sensors": ["--sensors", "costs.csv"],
-                    "rados": ["--out", "rados.npz"]}.get(words[0], [])  # fmt: skip
-        began = time.perf_counter()
-        GivenRows.of("rows.csv")
-        reading = time.perf_counter() - began
-        with _noting(places, allowed + reading, _HOPELESS * limit):
+        options += {"budget": ["--costs", "costs.csv"], "sensors": ["--sensors", "costs.csv"]}.get(
+            words[0], []
+        )
+        options += ["--out", "rados.npz" if words[0] == "rados" else "model.json"]
+        with _noting(places, allowed, hopeless * limit) as begin, ExitStack() as stack:
+            for patched in _begun(lambda: began.append(begin())):
+                stack.enter_context(patched)
             try:
                 says = run_quietly(*words, *options).stderr
             except Late:
                 says = "given up"
-    seconds = time.perf_counter() - began - 2.0 * reading
+    seconds = time.perf_counter() - began[-1]
     return Result(seconds, places[0] if places else "", " ".join(says.split())[:60])
+
+
+def _begun(begin: Callable[[], object]) -> Iterator[Any]:
+    """Yield patches that call a function when a command has read rows, or begins to fit."""
+    fit, read = learning._fit, rows.read_labeled  # which `rados make` calls in its fit
+
+    def fitted(*given: Any) -> Any:
+        begin()
+        return fit(*given)
+
+    def read_then_begun(*given: Any, **named: Any) -> Any:
+        found = read(*given, **named)
+        begin()
+        return found
+
+    yield mock.patch.object(learning, "_fit", fitted)
+    yield mock.patch.object(rows, "read_labeled", read_then_begun)
 
 
 def narrowed(name: str, frame: pd.DataFrame, limit: float) -> pd.DataFrame:
     """Return as many columns as an estimator does not refuse as too large; tried with few rows."""
     while True:
         try:
-            run(name, frame[:_FEW], limit)
+            run(name, frame[:_FEW], limit, np.inf)  # compilation cannot be interrupted
         except TooLargeError:
             frame = frame.iloc[:, : frame.shape[1] * 2 // 3]
         else:
@@ -238,8 +258,11 @@ def use_processor() -> None:
 
 
 @contextmanager
-def _noting(places: list[str], allowed: float, hopeless: float) -> Iterator[None]:
-    """Note where the program is when time is up, and raise Late when it takes hopelessly long."""
+def _noting(places: list[str], allowed: float, hopeless: float) -> Iterator[Callable[[], float]]:
+    """Note where the program is when time is up, and raise Late when it takes hopelessly long.
+
+    The time begins when the given function is called, which returns the time of the clock.
+    """
 
     def note(_number: int, frame: FrameType | None) -> None:
         places.append(_place(frame))
@@ -250,10 +273,14 @@ def _noting(places: list[str], allowed: float, hopeless: float) -> Iterator[None
     clock, number = (
         (signal.ITIMER_REAL, signal.SIGALRM) if is_real else (signal.ITIMER_PROF, signal.SIGPROF)
     )
+
+    def begin() -> float:
+        signal.setitimer(clock, allowed, allowed)
+        return time.perf_counter()
+
     before = signal.signal(number, note)
-    signal.setitimer(clock, allowed, allowed)
     try:
-        yield
+        yield begin
     finally:
         signal.setitimer(clock, 0.0)
         signal.signal(number, before)

@@ -62,7 +62,11 @@ class SampleParameters(PlainParameters):
     """Parameters of `Rados.sample`."""
 
     time_limit = Real(
-        None, "Stop making rados after this time", above=0.0, none="no limit", metavar="SECONDS"
+        None,
+        "Stop this long after the rows are read",
+        above=0.0,
+        none="no limit",
+        metavar="SECONDS",
     )
     random_state = LooseInteger(
         None,
