@@ -28,7 +28,7 @@ from bayescascade.methods.classifier_trees.trying import TriedClassifier
 from bayescascade.model.ascent import ascend
 from bayescascade.report.page import BLANK, Page, count_of
 
-_TRADEOFFS = np.geomspace(1.0, 0.002, 14)
+_TRADEOFFS = np.geomspace(1.0, 0.002, 8)
 """Tradeoffs to try, as multiples of one at which a feature is hardly worth its cost."""
 
 CUTS = (0.003, 0.01, 0.03, 0.1, 0.2)
