@@ -111,7 +111,7 @@ SHARES = (0.1, 0.3, 0.6)
 """Values of full_share to try if none is given."""
 
 _LEAST_TRADEOFFS = {"once": 1e-4, "per_row": 1e-3}  # at costs of 1
-_N_TRADEOFFS = 8
+_N_TRADEOFFS = 12
 _N_HALVED = 6  # halvings of the step to the largest, to 1 %
 _SET_RATE, _KEPT = 0.1, 0.8  # largest learning rate, and share of columns kept, for sets
 _N_RANKING, _LEAST_COST = 30, 1e-6  # trees whose gains count; least cost, relative to the dearest
