@@ -297,6 +297,24 @@ def test_a_good_start_is_kept(rng):
     assert stopped.upper_bound >= plain.log_density
 
 
+@pytest.mark.parametrize("n_looks", [0, 1, 4])
+def test_a_limit_ends_the_rules_of_one_prefix(n_looks, rng, monkeypatch):
+    """Of millions of cells, the rules that may follow a prefix take minutes."""
+    posterior = POSTERIORS["two-classes"](rng)
+    proved = best_list(posterior)
+    monkeypatch.setattr(bounds_module, "_AT_ONCE", 1)
+    assert best_list(posterior).state == proved.state
+    times = iter(range(10**6))
+    monkeypatch.setattr(bounds_module, "perf_counter", lambda: times.__next__() * 1e6)
+    monkeypatch.setattr(search_module, "perf_counter", lambda: 0.0)
+    found = best_list(posterior, start=proved.state, time_limit=max(0.0, n_looks * 1e6 - 1.0))
+    assert next(times) <= n_looks + 3
+    assert not found.interrupted
+    assert not found.is_optimal
+    assert found.log_density == pytest.approx(proved.log_density, abs=ROUNDING)
+    assert found.upper_bound >= proved.log_density
+
+
 def test_the_trace_ends_in_the_result(rng, monkeypatch):
     """Whoever draws the gap over time needs a lower curve that rises, and an upper that falls."""
     monkeypatch.setattr(search_module, "_SECONDS_BETWEEN_REPORTS", 0.0)

@@ -69,12 +69,14 @@ summed weights of the sizes with a candidate left.
   numbers of rules, lowered so that no cost is negative.
 """
 
+from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.arrays import Floats, Integers
+from bayescascade.base.watch import OutOfTime
 from bayescascade.methods.rules.exact.points import SearchRounding, points_of
 from bayescascade.methods.rules.excess import log_excess
 from bayescascade.methods.rules.kernels import parts
@@ -87,6 +89,7 @@ _SLOPES_AT = (2, 8)
 _N_SLOPES = len(_SLOPES_AT)
 _MOST_PARTED = 48  # groups; the work is groups squared times parts
 _N_STEPS = 32
+_AT_ONCE = 1 << 20  # words of points times rules divided between two looks at the clock
 
 
 class _Further(NamedTuple):
@@ -225,10 +228,13 @@ class Prefix:
     """The current prefix; call `enter` for another prefix before the other methods.
 
     All values and bounds are in nats, relative to the value of the prefix. The points may take
-    `memory_limit` bytes.
+    `memory_limit` bytes. After `end`, of `perf_counter`, rules that may follow raise OutOfTime.
     """
 
-    def __init__(self, posterior: RuleListPosterior, memory_limit: float) -> None:
+    def __init__(
+        self, posterior: RuleListPosterior, memory_limit: float, end: float = np.inf
+    ) -> None:
+        self._end = end
         self.further = _FurtherRules(posterior)
         self.sizes: list[int] = posterior.antecedents.sizes.tolist()
         self._points = points_of(posterior, memory_limit)
@@ -302,10 +308,15 @@ class Prefix:
 
     def children(self) -> tuple[_Children, float]:
         """Return the rules that may follow, and an upper bound for longer lists by the stairs."""
-        divide(
-            self._candidates, self._points.arrays, self._points.features, self._remaining,
-            self._spare, self._group, self._captured, self._left, self._fates,
-        )  # fmt: skip
+        n, at_once = len(self.sizes), max(1, _AT_ONCE // self._remaining.size)
+        for first in range(0, n, at_once):  # of millions of cells, all would take minutes
+            if perf_counter() > self._end:
+                raise OutOfTime
+            divide(
+                self._candidates, self._points.arrays, self._points.features, self._remaining,
+                self._spare, self._group, self._captured, self._left, self._fates, first,
+                min(first + at_once, n),
+            )  # fmt: skip
         parts.value_children(
             self._model, self._candidates.sizes, self._fates, self._captured, self._left,
             self._after.next_rule, self._after_next(),

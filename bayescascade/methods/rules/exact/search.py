@@ -34,6 +34,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayescascade.base.arrays import Codes, Floats
+from bayescascade.base.watch import OutOfTime
 from bayescascade.methods.rules.exact.bounds import Prefix
 from bayescascade.methods.rules.list_posterior import RuleListPosterior
 from bayescascade.methods.rules.rule_list import RuleList
@@ -97,10 +98,15 @@ def best_list(
     started, first = perf_counter(), RuleList() if start is None else start
     if posterior.log_density(first) < posterior.log_density(RuleList()):
         first = RuleList()
-    prefix = Prefix(posterior, memory_limit)
+    prefix = Prefix(posterior, memory_limit, np.inf if time_limit is None else started + time_limit)
+    try:
+        log_density = prefix.value(first.rules)
+    except OutOfTime:
+        log_density = posterior.log_density(first)
+        prefix.enter((), prefix.root_sizes)
     search = _Search(
         prefix=prefix,
-        best=(prefix.value(first.rules), first.rules),
+        best=(log_density, first.rules),
         started=started,
         time_limit=np.inf if time_limit is None else time_limit,
         memory_limit=memory_limit,
@@ -194,8 +200,8 @@ class _Search:
                     self._wait(branch, next(order))
                 elif not self._follow_to_the_end(branch):
                     return False
-        except KeyboardInterrupt:
-            self.interrupted = True
+        except KeyboardInterrupt as ended:
+            self.interrupted = not isinstance(ended, OutOfTime)
             return False
         return not self._waiting or -self._waiting[0][0] <= self._enough()
 

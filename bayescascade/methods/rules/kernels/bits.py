@@ -167,14 +167,16 @@ def divide(
     captured: Array,
     left: Array,
     fates: Array,
+    first: int,
+    last: int,
 ) -> None:
-    """Write what each candidate captures of the remaining points, and what it leaves.
+    """Write what candidates first .. last - 1 capture of the remaining points, and what they leave.
 
     features (G, F) float64: contribution of a unit of weight of each group to the sums; remaining
     (W,) uint64; spare (2, W) uint64 and weights (G,) float64: scratch; captured, left (n, F)
     float64: sums, zero where nothing is captured or left; fates (n,) int8.
     """
-    for rule in range(captured.shape[0]):
+    for rule in range(first, last):
         capture(candidates, points, rule, remaining, spare[0], spare[1])
         captured[rule], left[rule] = 0.0, 0.0
         if not _is_any(spare[0]):
