@@ -292,10 +292,10 @@ def row_arrays(
     table = np.array(runs, np.float64).reshape(-1, 4)
     bits = np.empty((items.shape[0], n_words), np.uint64)
     for column in np.unique(items[:, 0]):  # few columns have many items
-        of_rows = codes[column, rows]
-        for place in np.flatnonzero(items[:, 0] == column):
-            _, low, high = items[place]
-            bits[place] = _pack(is_row & (of_rows >= low) & (of_rows < high))
+        of_rows, places = codes[column, rows], np.flatnonzero(items[:, 0] == column)
+        of_codes = [_pack(is_row & (of_rows == code)) for code in range(items[places, 2].max())]
+        for place in places:
+            bits[place] = np.bitwise_or.reduce(of_codes[items[place, 1] : items[place, 2]])
     return RowArrays(
         bits=bits,
         everyone=_pack(is_row),
