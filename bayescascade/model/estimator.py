@@ -127,6 +127,10 @@ class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
         """Return the default steps per chain and phase."""
         return default_steps(table.n_distinct)
 
+    def _n_blocks(self, table: Table) -> int:
+        """Return the number of temperatures of an annealing, and of draws per chain."""
+        return most_blocks(table.n_distinct, self.n_steps)
+
     def _rounds(self, table: Table) -> Rounds:
         """Return the limits of rounds until chains agree."""
         del table
@@ -196,7 +200,7 @@ class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
             prepare=self._prepare_chains,
             quickly=self._quick_state,
             default_steps=self._default_steps(table),
-            n_blocks=most_blocks(table.n_distinct, search.n_steps),
+            n_blocks=self._n_blocks(table),
             n_replicas=self._n_replicas,
             rounds=self._rounds(table),
             title=self.title,

@@ -51,6 +51,22 @@ class TimeParameters(Parameters):
     )
 
 
+EFFORTS = ("quick", "normal", "thorough")
+"""Words for the work of a search."""
+
+
+class EffortParameters(Parameters):
+    """The work of a search that ends by itself."""
+
+    effort = Choice(
+        "normal",
+        "Work of the search: about 3 s (quick), 10 s (normal), or minutes (thorough) of one core "
+        "for 1,000 rows of 20 columns",
+        words=EFFORTS,
+        more="The work is counted, so the result does not depend on the machine.",
+    )
+
+
 class RunParameters(TimeParameters):
     """Parameters of a fit."""
 

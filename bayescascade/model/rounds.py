@@ -4,12 +4,17 @@ Each round continues where the last one ended and takes as many steps as all ear
 become its warm-up: only draws of the last round are kept. Its own R-hat and effective sample sizes
 decide whether a round is the last. This favors rounds whose chains happen to look alike; a thousand
 repetitions show no effect on means of draws (tests/samplers/test_rounds.py).
+
+A posterior with ``operations(size)``, the operations of a step at a state of this size, can be
+given limited work. Work is counted, so a result does not depend on the machine.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
 from typing import Any
+
+import numpy as np
 
 import samplers
 from bayescascade.base.arrays import Floats
@@ -18,49 +23,66 @@ from bayescascade.model.draws import TraceLegend
 
 Traces = Mapping[str, Floats]
 
+_APART = 1.1  # R-hat of chains that are in different places, so replicas follow at once
+_FAR = 3.0  # nats between mean log densities of chains that have not all found the best place
+
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
     """Limits of rounds for chains that do not agree."""
 
-    # >= 1, maximum rounds of plain chains. There is no further round if, at the present rate of
-    # effective draws, even the last would not have enough.
+    # >= 1, maximum rounds of plain chains. Without limited work, there is no further round if, at
+    # the present rate of effective draws, even the last would not have enough.
     plain: int = 4
-    # rounds of replica exchange, if plain chains did not agree; 0: none
+    # maximum rounds of replica exchange, if plain chains stay in different places; 0: none. There
+    # is no further round if even the last would not have enough draws, unless chains still differ
+    # in mean log density.
     exchange: int = 0
     share: float = 0.25  # > 0, of a plain chain's steps, for each replica's first round
-    # > 0, mean size of states up to which `share` holds; larger states, whose steps take longer,
-    # get fewer steps
-    usual: float = inf
+    most: float = inf  # > 0, operations of all rounds
     hottest: float = 0.02  # smallest inverse temperature of a replica
 
-    def of_chains(self, posterior: Any) -> dict[str, Any]:
-        """Return the arguments of an engine of plain chains."""
+    def of_chains(self, posterior: Any, n_steps: int) -> dict[str, Any]:
+        """Return the arguments of an engine of plain chains, with n_steps in their first round."""
 
         def is_enough(number: int, traces: Traces) -> bool:
             if not has_room(traces):
                 return True
             found = _diagnose(posterior, traces)
-            to_come = 2.0 ** (self.plain - number)
-            if number == 1:  # a quarter of it is warm-up without draws
-                to_come *= 2 / 3
-            return _is_fine(found) or not min(one.ess for one in found) * to_come >= ESS_FLOOR
+            done = 2 ** (number - 1) * n_steps
+            longer = self.most / _operations(posterior, traces, done)
+            longer = min(2.0 ** (self.plain - number), longer)
+            if longer < 2.0 or (self.exchange > 0 and _are_apart(found)):
+                return True
+            is_hopeless = self.most == inf and not _may_suffice(found, number, longer)
+            return _is_fine(found) or is_hopeless
 
         return {"n_rounds": self.plain, "enough": is_enough}
 
     def of_replicas(self, posterior: Any) -> dict[str, Any]:
         """Return the arguments of `samplers.tempering`."""
+
+        def is_enough(number: int, traces: Traces) -> bool:
+            found = _diagnose(posterior, traces)
+            longer = 2.0 ** (self.exchange - number)
+            is_hopeless = not (_may_suffice(found, number, longer) or _is_climbing(traces))
+            return _is_fine(found) or is_hopeless
+
         return {
             "min_inverse_temperature": self.hottest,
             "n_rounds": self.exchange,
-            "enough": lambda _, traces: _is_fine(_diagnose(posterior, traces)),
+            "enough": is_enough,
         }
 
-    def steps_of_replicas(self, posterior: Any, run: samplers.Run[Any], n_steps: int) -> int:
+    def steps_of_replicas(
+        self, posterior: Any, run: samplers.Run[Any], n_steps: int, n_replicas: int
+    ) -> int:
         """Return the steps of each replica in its first round, after a run of plain chains."""
-        size = _legend(posterior).size
-        mean = 0.0 if size is None else float(run.traces[size].mean())
-        return max(1, int(self.share * n_steps * min(1.0, self.usual / max(mean, 1.0))))
+        n_before = run.extras.get("n_rounds", 1) - 1
+        done = _operations(posterior, run.traces, 2**n_before * n_steps)
+        a_step = n_replicas * done / n_steps
+        fitting = (self.most - done) / (2 ** (self.exchange - 1) * a_step)
+        return int(max(1, min(self.share * n_steps, fitting)))
 
 
 def has_room(traces: Traces) -> bool:
@@ -72,13 +94,39 @@ OF_CHAINS = Rounds()
 """For families whose replicas did not improve chains."""
 
 
-def has_agreed(posterior: Any, run: samplers.Run[Any]) -> bool:
-    """Whether the chains of a run agree, with enough effective draws."""
-    return _is_fine(_diagnose(posterior, run.traces))
+def are_apart(posterior: Any, run: samplers.Run[Any]) -> bool:
+    """Whether the chains of a run are in different places, so that replicas may help."""
+    return _are_apart(_diagnose(posterior, run.traces))
+
+
+def _are_apart(found: list[Diagnostic]) -> bool:
+    return any(not one.r_hat <= _APART for one in found)
 
 
 def _is_fine(found: list[Diagnostic]) -> bool:
     return all(one.is_fine for one in found)
+
+
+def _may_suffice(found: list[Diagnostic], number: int, longer: float) -> bool:
+    """Whether a round `longer` times as long as this one would have enough draws at its rate."""
+    if number == 1:  # a quarter of it is warm-up without draws
+        longer *= 2 / 3
+    return min(one.ess for one in found) * longer >= ESS_FLOOR
+
+
+def _is_climbing(traces: Traces) -> bool:
+    """Whether a chain is far above where another one is, or where a chain was before."""
+    halves = np.array_split(traces["log_density"], 2, axis=1)
+    means = np.array([half.mean(axis=1) for half in halves])
+    return bool(means[1].max() - means.min() > _FAR)
+
+
+def _operations(posterior: Any, traces: Traces, n_steps: int) -> float:
+    """Return the operations of some steps of all chains; a step is one if they are not known."""
+    size, of_all = _legend(posterior).size, float(len(traces["log_density"]) * n_steps)
+    if size is None or not hasattr(posterior, "operations"):
+        return of_all
+    return of_all * float(posterior.operations(float(traces[size].mean())))
 
 
 def _diagnose(posterior: Any, traces: Traces) -> list[Diagnostic]:

@@ -19,7 +19,7 @@ from bayescascade.model.ascent import OPTIMIZERS, ascend
 from bayescascade.model.diagnostics import fallen_chains
 from bayescascade.model.pace import run_in_time
 from bayescascade.model.parameters import SAMPLED, SEARCHES, SearchParameters
-from bayescascade.model.rounds import OF_CHAINS, Rounds, has_agreed, has_room
+from bayescascade.model.rounds import OF_CHAINS, Rounds, are_apart, has_room
 from samplers.types import ProvidesGradient
 
 S = TypeVar("S")
@@ -104,8 +104,8 @@ class Search:
         A chain samples from the end of its own annealing, so R-hat compares chains that may have
         found different states. If the posterior has ``polished(state)``, which returns a state of
         at least the same probability, each chain's end is polished before sampling, and the best
-        state at the end. If it has a ``schedule``, annealing uses it. If it has ``release()``, this
-        is called at the end, to free its caches.
+        state at the end. If it has a ``schedule`` or a maximum of ``n_temperatures``, annealing
+        uses them. If it has ``release()``, this is called at the end, to free its caches.
 
         Each chain takes default_steps >= 1 per phase, unless the user gave `n_steps`, and keeps
         n_blocks >= 1 draws; an annealing has n_blocks temperatures, a replica exchange n_replicas
@@ -157,6 +157,7 @@ class Search:
         if "anneal" in self.search:
             with self.watch.part(last if is_last else 0.5, _OF_POLISHING if is_last else inf):
                 schedule = getattr(posterior, "schedule", SCHEDULE)
+                n_temperatures = getattr(posterior, "n_temperatures", n_blocks)
                 run = run_in_time(
                     partial(samplers.anneal, schedule=schedule),
                     posterior,
@@ -165,7 +166,7 @@ class Search:
                     blocks="n_temperatures",
                     seed=annealing_seed,
                     checkpoint=section("first"),
-                    **common,
+                    **(common | {"n_blocks": min(n_blocks, n_temperatures)}),
                 )
             run, starts = self._polished(posterior, run, run.final_states)
         if "ascent" in self.search:
@@ -226,7 +227,7 @@ class Search:
         """Sample by chains, in rounds until they agree, or for the given steps."""
         goes_on = self.n_steps is None and self.until == "agreed"
         engine: Callable[..., samplers.Run[Any]] = samplers.metropolis  # Any: or of vectors
-        how = rounds.of_chains(posterior) if goes_on else {}
+        how = rounds.of_chains(posterior, common["n_steps"]) if goes_on else {}
         if "langevin" in self.search:
             engine = samplers.langevin
         elif self.search == "tempering":
@@ -246,11 +247,11 @@ class Search:
         ):
             return run
         fewer = {
-            "n_steps": rounds.steps_of_replicas(posterior, run, common["n_steps"]),
+            "n_steps": rounds.steps_of_replicas(posterior, run, common["n_steps"], n_replicas),
             "progress": None if self.progress is None else self._of_replicas,
         }
         try:
-            if has_agreed(posterior, run):
+            if not are_apart(posterior, run):
                 return run
             of_replicas: samplers.Run[S] = run_of(
                 samplers.tempering, initial_states=run.final_states, seed=seeds[1],

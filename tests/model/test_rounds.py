@@ -111,20 +111,37 @@ def test_replicas_that_joined_are_told_from_those_asked_for(search, method):
     assert (joined in str(summary.convergence_pieces)) == (search != "tempering")
 
 
-@pytest.mark.parametrize(("size", "n_steps"), [(4.0, 500), (10.0, 500), (40.0, 125)])
-def test_replicas_of_large_states_take_fewer_steps(size, n_steps):
+class Costly(Islands):
+    """A target whose steps take as many operations as it is large."""
+
+    def describe(self, state):
+        return {"n_parts": 40.0 + 0 * state}
+
+    def legend(self):
+        return TraceLegend(size="n_parts")
+
+    def operations(self, size):
+        return size
+
+
+@pytest.mark.parametrize(("most", "n_steps"), [(1e9, 500), (2 * 40 * (1_000 + 4 * 25 * 2), 25)])
+def test_rounds_of_replicas_fit_the_work_that_is_left(most, n_steps):
     """Lists of forty rules would take minutes, where lists of ten take one."""
+    run = samplers.metropolis(Costly(), n_steps=10, n_chains=2, seed=0)
+    found = Rounds(share=0.5, exchange=2, most=most).steps_of_replicas(Costly(), run, 1_000, 4)
+    assert found == n_steps
 
-    class Sized(Islands):
-        def describe(self, state):
-            return {"n_parts": size + 0 * state}
 
-        def legend(self):
-            return TraceLegend(size="n_parts")
-
-    rounds = Rounds(share=0.5, usual=10.0)
-    run = samplers.metropolis(Sized(), n_steps=10, n_chains=2, seed=0)
-    assert rounds.steps_of_replicas(Sized(), run, 1_000) == n_steps
+@pytest.mark.parametrize(("most", "n_rounds"), [(3e5, 1), (4e5, 2), (1e9, 4)])
+def test_chains_end_by_counted_work(most, n_rounds):
+    """A fit ends by itself, and at the same round on a busy machine."""
+    how = Rounds(plain=4, most=most).of_chains(Costly(), 1_000)
+    draws = np.random.default_rng(0).normal(size=(4, 250))
+    for now in range(1, 250):  # 300 effective draws
+        draws[:, now] += 0.54 * draws[:, now - 1]
+    traces = {"log_density": draws, "n_parts": np.full((4, 250), 40.0)}
+    taken = [how["enough"](number, traces) for number in range(1, how["n_rounds"])]
+    assert [*taken, True].index(True) + 1 == n_rounds, taken
 
 
 def test_replicas_that_are_ended_early_leave_the_draws_of_chains():
@@ -141,7 +158,7 @@ def test_replicas_that_are_ended_early_leave_the_draws_of_chains():
 
 
 def test_ctrl_c_between_chains_and_replicas_keeps_the_chains(monkeypatch):
-    monkeypatch.setattr(searches, "has_agreed", interrupted(1))
+    monkeypatch.setattr(searches, "are_apart", interrupted(1))
     run = islands()
     assert run.interrupted
     assert run.traces["place"].shape == (4, 200)

@@ -23,8 +23,8 @@ REPLICAS = Rounds(plain=1, exchange=2, share=1.0)
 class TillItPleases(Rounds):
     """Chains that go on until they have seen the most probable list more often than it is."""
 
-    def of_chains(self, posterior):
-        del posterior
+    def of_chains(self, posterior, n_steps):
+        del posterior, n_steps
         best = SPACE.log_density(SPACE.states[PROBABILITIES.argmax()])
 
         def is_pleased(_, traces):

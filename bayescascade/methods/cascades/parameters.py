@@ -3,6 +3,7 @@
 from bayescascade.base.parameters import Choice, Integer, Parameters, Real
 from bayescascade.model.listed import ListedDensity
 from bayescascade.model.parameters import (
+    EFFORTS,
     SEARCHES,
     ChainParameters,
     DensityParameters,
@@ -115,7 +116,7 @@ class AutoParameters(ShownParameters, DensityParameters, MemoryParameters, Chain
         "normal",
         "Time to look for a suitable kind: seconds (quick), a minute (normal), or half an hour "
         "(thorough)",
-        words=("quick", "normal", "thorough"),
+        words=EFFORTS,
     )
     predictive = Choice("average", ChainParameters.predictive.about, words=("map", "average"))
 

@@ -35,10 +35,15 @@ from bayescascade.model.reporting import OF_ROWS
 from bayescascade.model.rounds import Rounds
 from bayescascade.report.page import Page, Pieces, count_of
 
-_FOLD_SHARE = 10  # divisor of the steps in folds; see `fold_model`
-_LEAST_FOLD_STEPS = 20_000
+_EFFORTS = {"quick": (50_000, 2e8), "normal": (200_000, 1e9), "thorough": (1_000_000, 1e11)}
+"""Default steps, and operations of all chains, by `effort`."""
+
+_OF_ROUND = 0.3  # largest share of the operations for the first steps
+_USUAL_RULES = 8
+_OF_PROOF = 20  # operations of an exact search, for each of chains
+
+_FOLD_SHARE = 4  # divisor of the steps in folds; see `fold_model`
 _FOLD_CHAINS = 2
-_SHARE_OF_REPLICAS, _ROWS_OF_REPLICAS, _USUAL_RULES = 0.25, 10_000, 15
 
 
 @dataclass(eq=False, repr=False)
@@ -61,9 +66,15 @@ time_limit, until, checkpoint, resume, progress
         this number of different values are ordinal. The outer bins are open: values outside the
         range of the training rows belong to them.
     n_steps
-        Proposals per chain, both in annealing and in sampling. None: 1,000,000, and fewer for more
-        than 200,000 distinct rows, so that the work stays about the same; half of that per
-        temperature for "tempering". Sampling may continue after these steps; see `until`.
+        Proposals per chain, both in annealing and in sampling. None: 200,000 (50,000 with effort
+        "quick", 1,000,000 with "thorough"), and fewer if they would take over 30 % of the work;
+        half of that per temperature for "tempering". Sampling may continue after these steps; see
+        `until`.
+    effort
+        Work of the search: about 3 s ("quick"), 10 s ("normal"), or minutes ("thorough") of one
+        core for 1,000 rows of 20 columns. The work is counted, so the result does not depend on
+        the machine. Chains that do not agree by then give the result, with a warning. An exact
+        search takes up to 20 times as much, and then has a bound on better lists.
     nominal, ordinal, continuous
         How to read columns, by name or, for an array, by number; see
         `bayescascade.data.table.Table`. Truth values, text and categories are nominal by default.
@@ -120,10 +131,13 @@ time_limit, until, checkpoint, resume, progress
 
     declares = LabelListParameters
 
+    _least_steps: ClassVar[int] = 5_000
+
     concentration: float | str = LabelListParameters.concentration.default  # type: ignore[assignment] # others: float
     min_support: float = LabelListParameters.min_support.default
     _: KW_ONLY
     n_bins: int = LabelListParameters.n_bins.default
+    effort: str = LabelListParameters.effort.default
     predictive: str = LabelListParameters.predictive.default
     unknown: str = LabelListParameters.unknown.default
     positive: Any = LabelListParameters.positive.default
@@ -232,7 +246,7 @@ time_limit, until, checkpoint, resume, progress
         """Return an unfitted, cheaper model for cross-validation, and a text that describes it."""
         table = self.posterior_.table
         steps = self.n_steps or self._default_steps(table)
-        n_steps = max(min(steps, _LEAST_FOLD_STEPS), steps // _FOLD_SHARE)
+        n_steps = max(1, steps // _FOLD_SHARE)
         chains = count_of(min(self.n_chains, _FOLD_CHAINS), "chain")
         model = clone(self).set_params(
             search="anneal+metropolis" if self._is_average else "anneal", n_steps=n_steps,
@@ -260,7 +274,7 @@ time_limit, until, checkpoint, resume, progress
         )  # fmt: skip
         if isinstance(given, str):
             posterior = with_chosen_concentration(posterior)
-        self.concentration_ = posterior.concentration
+        self.concentration_, self.posterior_ = posterior.concentration, posterior
         return posterior
 
     def __sklearn_tags__(self) -> Tags:
@@ -273,12 +287,17 @@ time_limit, until, checkpoint, resume, progress
 
     def _most_steps_of(self, table: Table) -> float:
         del table
-        return 1_000_000
+        steps, work = _EFFORTS[self.effort]
+        a_step = self.n_chains * self.posterior_.operations(_USUAL_RULES)
+        return min(steps, _OF_ROUND * work / a_step)
 
     def _rounds(self, table: Table) -> Rounds:
-        # steps take longer with more rows and rules: this takes at most two minutes on two cores
-        of_rows = min(1.0, _ROWS_OF_REPLICAS / max(table.n_distinct, 1))
-        return Rounds(exchange=4, share=_SHARE_OF_REPLICAS * of_rows, usual=_USUAL_RULES)
+        del table
+        return Rounds(plain=7, exchange=4, most=_EFFORTS[self.effort][1])
+
+    @property
+    def _work_of_proof(self) -> float:
+        return _OF_PROOF * _EFFORTS[self.effort][1]
 
     def _list(self, rules: tuple[Antecedent, ...], counts: Floats) -> LabelList:
         shown = self.positive

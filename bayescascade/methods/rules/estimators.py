@@ -54,8 +54,13 @@ L = TypeVar("L", bound=ListedRules)
 _START_SHARE = 10  # divisor of the steps before an exact search
 _FEW_COLUMNS = 4
 
+# a block takes as long as some hundred steps
+_DRAWS, _LEAST_BLOCKS, _STEPS_OF_BLOCK = 1_000, 125, 400  # draws of all chains; blocks of each
+OF_PROOF = 6e10  # operations of an exact search
+_OF_PREFIX = 40.0  # for each candidate and word of rows
+
 _ROUNDS = 3
-_STEPS = 20_000  # of an annealing; the default search takes at least 50,000 in each chain
+_STEPS = 20_000  # of an annealing
 
 
 @dataclass(eq=False, repr=False)
@@ -72,7 +77,7 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
 
     # fewer do not reach lists of other rules that are nearly as good, and steps are cheap
     _n_replicas: ClassVar[int] = 12
-    _least_steps: ClassVar[int] = 50_000  # by default
+    _least_steps: ClassVar[int]  # by default
 
     # without "auto", because the time for a proof cannot be predicted
     _drawless_searches: ClassVar[Sequence[str]] = ("anneal", "exact")
@@ -116,14 +121,25 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
 
     @abstractmethod
     def _most_steps_of(self, table: Table) -> float:
-        """Return the default number of steps for at most 200,000 distinct rows."""
+        """Return the default number of steps of plain chains."""
 
     def _default_steps(self, table: Table) -> int:
         most = self._most_steps_of(table)
         if self.search == "tempering":  # steps are per temperature
             most /= 2
-        of_rows = min(most, most * 200_000 / max(table.n_distinct, 1))
-        return int(max(self._least_steps, of_rows))
+        return int(max(self._least_steps, most))
+
+    def _n_blocks(self, table: Table) -> int:
+        """Return the number of draws per chain: enough for the diagnostics of rounds."""
+        most = max(_LEAST_BLOCKS, _DRAWS // self.n_chains)
+        if self.n_steps is not None:
+            most = min(most, max(_LEAST_BLOCKS, self.n_steps // _STEPS_OF_BLOCK))
+        return min(most, super()._n_blocks(table))
+
+    @property
+    def _work_of_proof(self) -> float:
+        """Operations of an exact search."""
+        return OF_PROOF
 
     def _solve(self, posterior: RuleListPosterior, search: Search) -> Solution[RuleList]:
         from bayescascade.methods.rules.exact import best_list
@@ -141,14 +157,19 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
                 posterior, default_steps=self._default_steps(posterior.table) // _START_SHARE
             )
         left = 0.0 if annealed.interrupted else search.watch.left  # 0: only a bound, no search
+        a_prefix = _OF_PREFIX * len(posterior.antecedents) * posterior.rows.everyone.size
+        most = max(1, int(self._work_of_proof / max(a_prefix, 1)))
         found = best_list(
             posterior,
             start=annealed.best_state,
             time_limit=None if left == inf else left,
             memory_limit=self.memory_limit * 1e9,
             progress=report,
+            max_visited=most,
         )
         extent = f"searched {found.n_visited:,} prefixes"
+        if not found.is_optimal and found.n_visited >= most:
+            extent += ", the limit of the search"
         is_rounding = found.is_optimal and found.gap > 0
         return Solution(
             result=found,
@@ -296,7 +317,8 @@ class DensityRuleList(
 
     def _most_steps_of(self, table: Table) -> float:
         # with more columns, lists are longer, and counting captured cells takes longer and longer
-        return 1_000_000 * min(1.0, (_FEW_COLUMNS / table.schema.n_columns) ** 3)
+        of_columns = min(1.0, (_FEW_COLUMNS / table.schema.n_columns) ** 3)
+        return 1_000_000 * of_columns * min(1.0, 200_000 / max(table.n_distinct, 1))
 
     def _list(self, rules: tuple[Antecedent, ...], counts: Floats) -> LearnedDensityList:
         check_choice("density", self.density, DENSITIES)
@@ -326,7 +348,7 @@ def with_chosen_concentration(posterior: LabelListPosterior) -> LabelListPosteri
     values = [0.5**k for k in range(int(math.log2(n_classes)) + 1)]
     search = Search("anneal", _STEPS, 1, 1, 0, None, resume=False, progress=None)
     for _ in range(_ROUNDS):
-        found = search.run(posterior, default_steps=_STEPS)
+        found = search.run(posterior, default_steps=_STEPS, n_blocks=_LEAST_BLOCKS)
         counts = posterior.counts(found.best_state)
         best = int(np.argmax([label_log_likelihood(counts, value) for value in values]))
         if values[best] == posterior.concentration:

@@ -20,7 +20,7 @@ from bayescascade.base.validation import check_real
 from bayescascade.data.schema import Schema
 from bayescascade.methods.rules.antecedents import mine_antecedents
 from bayescascade.methods.rules.kernels import layout
-from bayescascade.methods.rules.kernels.sweep import exchange, load, sweep
+from bayescascade.methods.rules.kernels.sweep import exchange
 from bayescascade.methods.rules.models import ListPrior, prior_sizes
 from bayescascade.methods.rules.rule_list import RuleList
 from bayescascade.model.compiled import CompiledPosterior, whole_weights
@@ -126,14 +126,8 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
         self, rng: np.random.Generator, state: RuleList, n_steps: int, inverse_temperature: float
     ) -> tuple[RuleList, StepCounts[RuleList]]:
         """Run compiled steps, with moves drawn by `move_weights`; see `kernels.sweep`."""
-        work, counts = layout.new_workspace(self.candidates, self.rows), self.new_counts()
-        levels = np.array([self._load(work, state), 0.0, 0.0])
-        sweep(
-            rng, self.candidates, self.rows, self.model_arrays, work, n_steps,
-            float(inverse_temperature), levels, self.move_cdf, counts,
-        )  # fmt: skip
-        best = _list_in(work, layout.BEST)
-        return _list_in(work, layout.CURRENT), self.step_counts(counts, levels[0], best, levels[2])
+        found = self.exchange(rng, [state], n_steps, n_steps, [float(inverse_temperature)], 0)
+        return found.states[0], found.counts
 
     def exchange(
         self,
@@ -147,23 +141,22 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
         """Run compiled steps of replica exchange; see `kernels.sweep`."""
         n_lists = len(states)
         works = layout.new_workspaces(self.candidates, self.rows, n_lists)
-        spaces = [layout.workspace_of(works, k) for k in range(n_lists)]
         levels, holders = np.zeros((n_lists, 3)), np.zeros(n_lists, np.int64)
-        levels[:, 0] = [self._load(*one) for one in zip(spaces, states, strict=True)]
+        sizes = np.array([state.n_rules for state in states])
+        rules = np.zeros((n_lists, layout.MAX_RULES), np.int64)
+        for k, state in enumerate(states):
+            rules[k, : state.n_rules] = state.rules
         counts, swaps = np.stack([self.new_counts()] * 2), np.zeros((3, n_lists - 1))
         exchange(
-            rng, self.candidates, self.rows, self.model_arrays, works, n_steps, between,
-            np.array(inverse_temperatures), n_rounds, levels, holders, self.move_cdf, counts, swaps,
+            rng, self.candidates, self.rows, self.model_arrays, works, rules, sizes, n_steps,
+            between, np.array(inverse_temperatures), n_rounds, levels, holders, self.move_cdf,
+            counts, swaps,
         )  # fmt: skip
-        best = _list_in(spaces[int(levels[:, 2].argmax())], layout.BEST)
+        best = _list_in(works, int(levels[:, 2].argmax()), layout.BEST)
         own = self.step_counts(counts[0], levels[holders[0], 0], best, levels[:, 2].max())
-        lists = tuple(_list_in(spaces[k], layout.CURRENT) for k in holders)
+        lists = tuple(_list_in(works, k, layout.CURRENT) for k in holders.tolist())
         log_densities = tuple(levels[holders, 0].tolist())
         return Exchanged(lists, log_densities, own, *map(tuple, swaps.tolist()))
-
-    def _load(self, work: layout.Workspace, state: RuleList) -> float:
-        rules = np.array(state.rules, np.int64)
-        return load(self.candidates, self.rows, self.model_arrays, work, rules)
 
     def encode_state(self, state: RuleList) -> object:
         """Return a list as JSON-ready data."""
@@ -258,6 +251,9 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
         log_proposal = self.log_size_proposal - np.log(np.maximum(n_of_size, 1))
         cdf = np.cumsum(np.exp(self.log_size_proposal))
         cdf[np.flatnonzero(n_of_size)[-1:]] = np.inf
+        log_size = self.prior.log_sizes(self.antecedents.max_size)
+        left = n_of_size[:, np.newaxis] - np.arange(layout.MAX_RULES)
+        log_left = np.cumsum(log_size[:, np.newaxis] - np.log(np.maximum(left, 1)), axis=1)
         whole = whole_weights(self.table.weights)
         all_alpha = self.rows.n_classes * self.concentration
         return layout.ModelArrays(
@@ -267,7 +263,9 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
             log_domain=self.schema.log_cells,
             max_rules=log_length.size - 1,
             log_length=log_length,
-            log_size=self.prior.log_sizes(self.antecedents.max_size),
+            log_size=log_size,
+            log_norm=float(np.logaddexp.reduce(log_size[n_of_size > 0])) if left.max() > 0 else 0.0,
+            log_rules=np.pad(log_left, ((0, 0), (1, 0))),
             log_proposal=log_proposal,
             size_cdf=cdf,
             log_gamma=gammaln(whole + self.concentration),
@@ -279,6 +277,6 @@ def _digest(words: NDArray[np.uint64]) -> bytes | None:
     return blake2b(words.tobytes(), digest_size=16).digest() if words.any() else None
 
 
-def _list_in(work: layout.Workspace, which: int) -> RuleList:
+def _list_in(works: layout.Workspace, k: int, which: int) -> RuleList:
     """Return one of the lists in a work space."""
-    return RuleList(tuple(work.rules[which, : work.sizes[which]].tolist()))
+    return RuleList(tuple(works.rules[k, which, : works.sizes[k, which]].tolist()))

@@ -61,6 +61,7 @@ and the largest L. The logs of the columns' volumes add ``(p + 2) UNIT`` times t
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -91,10 +92,7 @@ class ListPrior:
 
     def log_lengths(self, n_candidates: int) -> Floats:
         """Return the log probability of 0, 1, .. rules, (min(n_candidates, 62) + 1,) float64."""
-        lengths = np.arange(min(n_candidates, MAX_RULES) + 1)
-        terms = lengths * np.log(self.expected_rules) - gammaln(lengths + 1)
-        log_probabilities: Floats = terms - np.logaddexp.reduce(terms)
-        return log_probabilities
+        return _log_poisson(self.expected_rules, min(n_candidates, MAX_RULES))
 
     def log_sizes(self, max_size: int) -> Floats:
         """Return the log weight, unnormalized, of 0 (-inf), 1, .. conditions, (max_size + 1,)."""
@@ -118,6 +116,15 @@ class ListPrior:
             if left[size] == 0:
                 log_norm = np.logaddexp.reduce(weights[left > 0], initial=-np.inf)
         return float(value)
+
+
+@lru_cache
+def _log_poisson(mean: float, most: int) -> Floats:
+    """Return the log probability of 0, 1, .. most of a truncated Poisson; not to be changed."""
+    numbers = np.arange(most + 1)
+    terms = numbers * np.log(mean) - gammaln(numbers + 1)
+    log_probabilities: Floats = terms - np.logaddexp.reduce(terms)
+    return log_probabilities
 
 
 def density_log_likelihood(counts: Floats, log_volumes: Floats, concentration: float) -> float:

@@ -6,6 +6,7 @@ from bayescascade.base.parameters import Choice, Integer, Label, Parameters, Rea
 from bayescascade.model.listed import ListedDensity
 from bayescascade.model.parameters import (
     SAMPLED,
+    EffortParameters,
     LearnedDensityParameters,
     MemoryParameters,
     SearchParameters,
@@ -50,7 +51,7 @@ class DensityListParameters(ListParameters, LearnedDensityParameters):
     """Parameters of density lists."""
 
 
-class LabelListParameters(ListParameters):
+class LabelListParameters(ListParameters, EffortParameters):
     """Parameters of label lists."""
 
     concentration = Real(

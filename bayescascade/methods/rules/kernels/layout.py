@@ -68,6 +68,9 @@ class ModelArrays(NamedTuple):
     max_rules: int
     log_length: Array  # (max_rules + 1,) float64: log prior of each number of rules
     log_size: Array  # (H + 1,) float64: log weight, unnormalized, of a rule's size
+    log_norm: float  # log of the sum of the weights of sizes that have candidates
+    # (H + 1, R + 1) float64: log weight of 0, 1, .. rules of a size, over the candidates left
+    log_rules: Array
     log_proposal: Array  # (H + 1,) float64: log probability to propose a specific candidate by size
     size_cdf: Array  # (H + 1,) float64: of proposed sizes
     log_gamma: Array  # (G,) float64: lnG(n + alpha) of whole n; G = 0 if weights are not whole
@@ -109,11 +112,6 @@ def new_space(candidates: CandidateArrays) -> VolumeSpace:
     depth = min(n_columns, MAX_RULES * candidates.members.shape[1]) + 2
     box, users = np.empty((n_columns, 2), np.int64), np.empty(n_columns, np.int64)
     return VolumeSpace(box, users, np.empty((depth, 7), np.int64), np.empty((depth, 4)))
-
-
-def new_workspace(candidates: CandidateArrays, rows: RowArrays) -> Workspace:
-    """Allocate a work space; `load` fills it."""
-    return workspace_of(new_workspaces(candidates, rows, 1), 0)
 
 
 def new_workspaces(candidates: CandidateArrays, rows: RowArrays, n_lists: int) -> Workspace:

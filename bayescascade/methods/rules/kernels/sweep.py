@@ -35,6 +35,20 @@ def _log_gamma(table, count, alpha):
 def log_prior(candidates, model, rules, n_rules, used):
     """Log prior of a list, apart from volumes; used (H + 1,) int64 is scratch."""
     used[:] = 0
+    for position in range(n_rules):
+        used[candidates.sizes[rules[position]]] += 1
+    value, has_left = model.log_length[n_rules] - n_rules * model.log_norm, True
+    for size in range(1, used.shape[0]):
+        value += model.log_rules[size, used[size]]
+        n_of_size = candidates.starts[size + 1] - candidates.starts[size]
+        has_left &= used[size] == 0 or used[size] < n_of_size
+    return value if has_left else _log_prior_in_order(candidates, model, rules, n_rules, used)
+
+
+@inner_kernel
+def _log_prior_in_order(candidates, model, rules, n_rules, used):
+    """Log prior of a list that may use up the candidates of a size."""
+    used[:] = 0
     value = model.log_length[n_rules]
     log_norm = _log_norm(candidates, model, used)
     for position in range(n_rules):
@@ -62,8 +76,9 @@ def part_value(model, counts, log_volume):
     """Contribution of a part to the log likelihood, apart from `shape_value`."""
     value = 0.0
     for label in range(counts.shape[0]):
-        value += _log_gamma(model.log_gamma, counts[label], model.alpha)
-        value -= _log_gamma(model.log_gamma, 0.0, model.alpha)
+        if counts[label] > 0.0:
+            value += _log_gamma(model.log_gamma, counts[label], model.alpha)
+            value -= _log_gamma(model.log_gamma, 0.0, model.alpha)
     if model.kind == layout.DENSITY:
         return value - counts[0] * log_volume
     total = 0.0
@@ -165,14 +180,8 @@ def note_best(work):
         work.rules[BEST, position] = work.rules[CURRENT, position]
 
 
-@kernel
-def load(
-    candidates: layout.CandidateArrays,
-    rows: layout.RowArrays,
-    model: layout.ModelArrays,
-    work: layout.Workspace,
-    rules: Array,
-) -> float:
+@inner_kernel
+def load(candidates, rows, model, work, rules):
     """Load a list, rules (m,) int64, into the work space; return its log density, nats.
 
     It is -inf, and rows are not counted, if a part of a density list captures no cell.
@@ -191,7 +200,7 @@ def load(
         return -np.inf
     tally(candidates, rows, model, work, 0, n_rules)
     prior = log_prior(candidates, model, work.rules[TRIAL], n_rules, work.used)
-    value: float = prior + log_likelihood(model, work, 0, n_rules)
+    value = prior + log_likelihood(model, work, 0, n_rules)
     keep(work, 0, n_rules)
     return value
 
@@ -238,39 +247,14 @@ def begin(candidates, model, work, start, levels):
 
 
 @kernel
-def sweep(
-    rng: np.random.Generator,
-    candidates: layout.CandidateArrays,
-    rows: layout.RowArrays,
-    model: layout.ModelArrays,
-    work: layout.Workspace,
-    n_steps: int,
-    beta: float,
-    levels: Array,
-    move_cdf: Array,
-    counts: Array,
-) -> None:
-    """Run steps on the list in the work space, at an inverse temperature beta.
-
-    The target is exp(beta * log density), for beta below 1 times exp((1 - beta) * PRIOR_KEPT * log
-    prior), so that hot lists do not get long and useless.
-
-    levels (3,) float64: on input the log density of the list; on output log density and log prior
-    of the final list, and the log density of the best visited list, including the first; move_cdf
-    (6,) float64: cumulative selection probabilities of MOVES; counts (2, 6) int64: proposed and
-    accepted steps are added.
-    """
-    begin(candidates, model, work, levels[0], levels)
-    run_steps(rng, candidates, rows, model, work, n_steps, beta, levels, move_cdf, counts)
-
-
-@kernel
 def exchange(
     rng: np.random.Generator,
     candidates: layout.CandidateArrays,
     rows: layout.RowArrays,
     model: layout.ModelArrays,
     works: layout.Workspace,
+    rules: Array,
+    sizes: Array,
     n_steps: int,
     between: int,
     betas: Array,
@@ -281,19 +265,26 @@ def exchange(
     counts: Array,
     swaps: Array,
 ) -> None:
-    """Run steps of K lists, each at its temperature, and swap every `between` steps.
+    """Run steps of K lists, each at its inverse temperature, and swap every `between` steps.
 
-    works: `layout.new_workspaces` of K lists; betas (K,) float64, coldest first; n_rounds: number
-    of earlier rounds of swaps, which determines the pairs of a round; levels (K, 3) float64: those
-    of `sweep`; holders (K,) int64: output, the list at each temperature; counts (2, 2, 6) int64:
-    proposed and accepted steps of the coldest list and of all others are added; swaps (3, K - 1)
-    float64: for each pair of neighbors, the swap probabilities of all rounds, the tried and the
-    accepted swaps are added.
+    The target of a list at beta is exp(beta * log density), for beta below 1 times exp((1 - beta) *
+    PRIOR_KEPT * log prior), so that hot lists do not get long and useless.
+
+    works: `layout.new_workspaces` of K lists; rules (K, R) and sizes (K,) int64: the lists at the
+    start; betas (K,) float64, coldest first; n_rounds: number of earlier rounds of swaps, which
+    determines the pairs of a round; levels (K, 3) float64: output, log density and log prior of
+    each list, and the log density of the best list that it has visited, including the first;
+    holders (K,) int64: output, the list at each temperature; move_cdf (6,) float64: cumulative
+    selection probabilities of MOVES; counts (2, 2, 6) int64: proposed and accepted steps of the
+    coldest list and of all others are added; swaps (3, K - 1) float64: for each pair of neighbors,
+    the swap probabilities of all rounds, the tried and the accepted swaps are added.
     """
     n_lists = betas.shape[0]
     for k in range(n_lists):
         holders[k] = k
-        begin(candidates, model, _workspace_of(works, k), levels[k, 0], levels[k])
+        work = _workspace_of(works, k)
+        start = load(candidates, rows, model, work, rules[k, : sizes[k]])
+        begin(candidates, model, work, start, levels[k])
     done = 0
     while done < n_steps:
         n_now = min(between, n_steps - done)
