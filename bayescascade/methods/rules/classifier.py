@@ -40,6 +40,7 @@ _EFFORTS = {"quick": (50_000, 2e8), "normal": (200_000, 1e9), "thorough": (1_000
 
 _OF_ROUND = 0.3  # largest share of the operations for the first steps
 _USUAL_RULES = 8
+_DRAWS, _ALL_DRAWS = 250, 1_000  # of each chain, and at least of all until they agree
 _OF_PROOF = 20  # operations of an exact search, for each of chains
 
 _FOLD_SHARE = 4  # divisor of the steps in folds; see `fold_model`
@@ -290,6 +291,11 @@ time_limit, until, checkpoint, resume, progress
         steps, work = _EFFORTS[self.effort]
         a_step = self.n_chains * self.posterior_.operations(_USUAL_RULES)
         return min(steps, _OF_ROUND * work / a_step)
+
+    def _n_blocks(self, table: Table) -> int:
+        # a block takes as long as some hundred steps; rounds need draws for their diagnostics
+        most = max(_DRAWS, 0 if self.n_steps else _ALL_DRAWS // self.n_chains)
+        return min(most, super()._n_blocks(table))
 
     def _rounds(self, table: Table) -> Rounds:
         del table

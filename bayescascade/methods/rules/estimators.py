@@ -54,13 +54,11 @@ L = TypeVar("L", bound=ListedRules)
 _START_SHARE = 10  # divisor of the steps before an exact search
 _FEW_COLUMNS = 4
 
-# a block takes as long as some hundred steps
-_DRAWS, _LEAST_BLOCKS, _STEPS_OF_BLOCK = 1_000, 125, 400  # draws of all chains; blocks of each
 OF_PROOF = 6e10  # operations of an exact search
 _OF_PREFIX = 40.0  # for each candidate and word of rows
 
 _ROUNDS = 3
-_STEPS = 20_000  # of an annealing
+_STEPS, _BLOCKS = 20_000, 125  # of an annealing
 
 
 @dataclass(eq=False, repr=False)
@@ -128,13 +126,6 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
         if self.search == "tempering":  # steps are per temperature
             most /= 2
         return int(max(self._least_steps, most))
-
-    def _n_blocks(self, table: Table) -> int:
-        """Return the number of draws per chain: enough for the diagnostics of rounds."""
-        most = max(_LEAST_BLOCKS, _DRAWS // self.n_chains)
-        if self.n_steps is not None:
-            most = min(most, max(_LEAST_BLOCKS, self.n_steps // _STEPS_OF_BLOCK))
-        return min(most, super()._n_blocks(table))
 
     @property
     def _work_of_proof(self) -> float:
@@ -348,7 +339,7 @@ def with_chosen_concentration(posterior: LabelListPosterior) -> LabelListPosteri
     values = [0.5**k for k in range(int(math.log2(n_classes)) + 1)]
     search = Search("anneal", _STEPS, 1, 1, 0, None, resume=False, progress=None)
     for _ in range(_ROUNDS):
-        found = search.run(posterior, default_steps=_STEPS, n_blocks=_LEAST_BLOCKS)
+        found = search.run(posterior, default_steps=_STEPS, n_blocks=_BLOCKS)
         counts = posterior.counts(found.best_state)
         best = int(np.argmax([label_log_likelihood(counts, value) for value in values]))
         if values[best] == posterior.concentration:
