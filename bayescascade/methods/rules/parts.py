@@ -6,10 +6,10 @@ is continuous, otherwise the sum of products of bin widths. `kernels.volumes` ha
 worst case. Cells are never listed, so it works for any number of columns; 200 binary columns and 15
 rules of three conditions take tens of microseconds.
 
-Rows are drawn uniformly: cells are drawn from the rule's box until they are in no earlier box. If a
-few cells do not suffice, and the earlier rules leave less than `LEAST_SHARE` of the box, it is cut
-along a column, and each piece gets its exact share of the remaining rows; so the work stays bounded
-for any share.
+Rows are drawn uniformly: cells are drawn from the rule's box until they are in no earlier box. If
+the earlier rules leave less than `LEAST_SHARE` of a box, and more than `FREE_TRIES` cells would be
+drawn, it is first cut along a column, and each piece gets its exact share of the rows; so the work
+stays bounded for any share.
 """
 
 import math
@@ -26,25 +26,26 @@ from bayescascade.methods.rules.antecedents import Antecedent, Condition, candid
 
 LEAST_SHARE = 0.01  # least share of a box for rejection: 100 tries a row
 
-FREE_TRIES = 1024  # drawing this number of cells takes as long as a cut
+FREE_TRIES = 4096  # drawing this number of cells takes as long as a cut
+
+_MOST_CELLS = 1 << 22  # cells drawn at once
 
 Box = Mapping[int, Sequence[int]]
 
 
 def parts_of_codes(codes: Codes, rules: Sequence[Antecedent]) -> Integers:
     """Return the part of each row, (n_rows,), the `else` last; -1 satisfies no condition."""
-    from bayescascade.methods.rules.kernels.rows import first_parts
+    from bayescascade.methods.rules.kernels.volumes import first_parts
 
-    parts = np.empty(codes.shape[1], np.int64)
-    first_parts(np.ascontiguousarray(codes, np.int32), *_arrays_of(rules), parts)
-    return parts
-
-
-def _arrays_of(rules: Sequence[Antecedent]) -> tuple[Integers, Integers]:
-    """Return the conditions of rules, and the first of each rule; see `kernels.rows`."""
     conditions = [condition for antecedent in rules for condition in antecedent]
-    starts = np.cumsum([0, *(len(antecedent) for antecedent in rules)])
-    return np.array(conditions, np.int64).reshape(-1, 3), starts
+    parts = np.empty(codes.shape[1], np.int64)
+    first_parts(
+        np.ascontiguousarray(codes, np.int32),
+        np.array(conditions, np.int64).reshape(-1, 3),
+        np.cumsum([0, *(len(antecedent) for antecedent in rules)]),
+        parts,
+    )
+    return parts
 
 
 def log_first_volumes(
@@ -88,6 +89,8 @@ def draw_from_part(
         box[condition.column] = _inside(box[condition.column], condition)
     draws = _Draws(schema, rules[:part], rng, np.empty((schema.n_columns, n), np.int32))
     draws.fill(box, rng.permutation(n))
+    for j in set(box) - set(draws.columns):
+        draws.codes[j] = draws.draw(j, box[j], n)
     return draws.codes
 
 
@@ -101,23 +104,31 @@ class _Draws:
     codes: Codes
 
     def __post_init__(self) -> None:
+        from bayescascade.methods.rules.kernels.layout import new_space
+
         self.widths = [column.widths for column in self.schema.columns]
-        self.offsets = np.cumsum([0, *(widths.size for widths in self.widths)])
+        self.columns = sorted({condition.column for rule in self.rules for condition in rule})
+        self._arrays = candidate_arrays(self.schema, self.rules)
+        self._space = new_space(self._arrays)
+
+    def draw(self, column: int, codes: Sequence[int], n: int) -> Integers:
+        """Return n random codes of a column, weighted by width."""
+        widths = self.widths[column][list(codes)]
+        return self.rng.choice(list(codes), size=n, p=widths / widths.sum())
 
     def fill(self, box: Box, rows: Integers) -> None:
-        """Draw some rows from the cells that the rules leave of a box."""
+        """Draw the rules' columns of some rows, from the cells that the rules leave of a box."""
         inside = [all(_inside(box[c.column], c) for c in rule) for rule in self.rules]
         rules = [rule for rule, overlaps in zip(self.rules, inside, strict=True) if overlaps]
-        rows = self._reject(box, rules, rows, FREE_TRIES + rows.size)
-        if not rows.size:
-            return
         places = np.flatnonzero(inside)
         log_left, log_box = self._log_left(places, box)
-        if math.exp(log_left - log_box) >= LEAST_SHARE:
-            self._reject(box, rules, rows, np.iinfo(np.int64).max)
+        share = math.exp(log_left - log_box)
+        if share >= LEAST_SHARE or rows.size <= FREE_TRIES * share:
+            self._fill_by_rejection(box, rules, share, rows)
             return
         pieces = {
-            j: _pieces(box[j], [c for rule in rules for c in rule if c.column == j]) for j in box
+            j: _pieces(box[j], [c for rule in rules for c in rule if c.column == j])
+            for j in self.columns
         }
         column = max(pieces, key=lambda j: len(pieces[j]))
         boxes = [{**box, column: piece} for piece in pieces[column]]
@@ -128,38 +139,31 @@ class _Draws:
             if own.size:
                 self.fill(piece, own)
 
-    def _reject(
-        self, box: Box, rules: Sequence[Antecedent], rows: Integers, n_tries: int
-    ) -> Integers:
-        """Draw rows until a number of tries is over, and return those that are left."""
-        from bayescascade.methods.rules.kernels import rows as kernels
-
-        sums = np.concatenate([np.cumsum(widths) for widths in self._widths_in(box)])
-        is_tested = np.zeros(len(self.widths), np.bool_)
-        is_tested[[c.column for rule in rules for c in rule]] = True
-        drawn = np.empty((len(self.widths), rows.size), np.int32)
-        n = kernels.draw_rows(
-            self.rng, sums, self.offsets, is_tested, *_arrays_of(rules), n_tries, drawn
-        )
-        self.codes[:, rows[:n]] = drawn[:, :n]
-        return rows[n:]
-
-    def _widths_in(self, box: Box) -> list[Floats]:
-        """Return the width of each column's codes, 0 outside a box."""
-        found = [np.zeros(widths.size) for widths in self.widths]
-        for j, codes in box.items():
-            found[j][list(codes)] = self.widths[j][list(codes)]
-        return found
-
     def _log_left(self, rules: Integers, box: Box) -> tuple[float, float]:
         """Return the log volume that some of the rules leave of a box, and that of the box."""
-        from bayescascade.methods.rules.kernels.layout import new_space
         from bayescascade.methods.rules.kernels.volumes import log_share_left
 
-        widths = self._widths_in(box)
-        arrays = candidate_arrays(self.schema, self.rules)._replace(widths=np.concatenate(widths))
-        log_box = sum(math.log(own.sum()) for own in widths)
-        return float(log_share_left(arrays, rules, new_space(arrays))) + log_box, log_box
+        log_box, widths = 0.0, np.zeros(self._arrays.widths.size)
+        for j, codes in box.items():
+            own = self.widths[j][list(codes)]
+            widths[self._arrays.offsets[j] + np.array(codes)] = own
+            log_box += math.log(own.sum())
+        arrays = self._arrays._replace(widths=widths)
+        return float(log_share_left(arrays, rules, self._space)) + log_box, log_box
+
+    def _fill_by_rejection(
+        self, box: Box, rules: Sequence[Antecedent], share: float, rows: Integers
+    ) -> None:
+        most = max(1, _MOST_CELLS // len(self.widths))
+        while rows.size:
+            n = min(int(1.1 * rows.size / share) + 1, most)
+            drawn = np.zeros((len(self.widths), n), np.int32)
+            for j in self.columns:
+                drawn[j] = self.draw(j, box[j], n)
+            kept = np.flatnonzero(parts_of_codes(drawn, rules) == len(rules))[: rows.size]
+            now, rows = rows[: kept.size], rows[kept.size :]
+            for j in self.columns:
+                self.codes[j, now] = drawn[j, kept]
 
 
 def _inside(codes: Sequence[int], condition: Condition) -> tuple[int, ...]:

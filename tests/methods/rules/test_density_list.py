@@ -14,7 +14,6 @@ from bayescascade.data.schema import Schema
 from bayescascade.methods.rules import parts as draws
 from bayescascade.methods.rules.antecedents import Condition
 from bayescascade.methods.rules.density_list import LearnedDensityList
-from bayescascade.methods.rules.kernels import rows
 from bayescascade.methods.rules.label_list import LabelList
 from bayescascade.methods.rules.parts import parts_of_codes
 from tests import rules_reference as reference
@@ -114,15 +113,13 @@ def test_draws_of_another_density_are_noticed(rng):
 
 def test_draws_from_a_sliver_of_the_domain_take_few_tries(rng, monkeypatch):
     """Sixteen conditions leave one cell in 65,536: rejection would try as often for every row."""
-    n_wasted, draw = [], rows.draw_rows
+    n_cells, draw = [], draws._Draws.draw
 
-    def counted(*given):
-        *_, n_tries, codes = given
-        n_drawn = draw(*given)
-        n_wasted.append(n_tries if n_drawn < codes.shape[1] else 0)
-        return n_drawn
+    def counted(self, column, codes, n):
+        n_cells.append(n)
+        return draw(self, column, codes, n)
 
-    monkeypatch.setattr(rows, "draw_rows", counted)
+    monkeypatch.setattr(draws._Draws, "draw", counted)
     schema = Schema(tuple(Column(f"c{j}", "nominal", (0, 1)) for j in range(18)))
     rules = tuple((Condition(j, 1, 2),) for j in range(16))
     shares = np.append(np.full(16, 0.1 / 16), 0.9)
@@ -133,17 +130,15 @@ def test_draws_from_a_sliver_of_the_domain_take_few_tries(rng, monkeypatch):
     assert not left[:16].any()
     assert fits(left[16] * 2 + left[17], np.full(4, 0.25))
 
-    def wasted(n):
-        n_wasted.clear()
+    def tries(n):
+        n_cells.clear()
         assert not draws.draw_from_part(schema, rules, 16, n, rng, {})[:16].any()
-        return sum(n_wasted)
+        return sum(n_cells) / (18 * n)
 
-    assert wasted(1) <= 16 * draws.FREE_TRIES
-    assert wasted(10_000) <= 16 * (draws.FREE_TRIES + 10_000)
-    assert len(n_wasted) > 5
+    assert tries(1) <= 2 * draws.FREE_TRIES
+    assert tries(1000) <= 2 / draws.LEAST_SHARE
     monkeypatch.setattr(draws, "LEAST_SHARE", 0.0)  # the twin that never cuts
-    assert wasted(1) == draws.FREE_TRIES + 1
-    assert len(n_wasted) == 2
+    assert tries(1) > 10 * draws.FREE_TRIES
 
 
 def test_successive_draws_are_independent(rng):
