@@ -29,7 +29,8 @@ from bayescascade.report.page import Page, Pieces, count_of
 
 _MOST_STEPS, _LEAST_STEPS, _ROW_STEPS = 1_000_000, 20_000, 1.5e9  # steps of each chain and phase
 _OF_SEARCH = 0.8  # share of the time; the rest is for the halves of sides and their uncertainty
-_MOST_BLOCKS = 500  # draws of a chain
+_MOST_BLOCKS, _LEAST_BLOCKS = 500, 125  # draws of a chain
+_STEPS_OF_BLOCK = 2_000  # given steps for each draw; a draw takes as long as some hundred steps
 _ALL_CUTS = 32_767  # for an exact search, whose sides are at values of rows
 _MOST_WORK = 1.5e9  # for an exact search without a time limit: about five seconds
 _STEPS_OF_START, _BLOCKS_OF_START = 100_000, 125  # for the start of an exact search
@@ -155,10 +156,13 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
     def _sample(self, likelihood: str, training: RareRows, search: Search) -> BoxUnion:
         """Return the best union of one posterior, with fewer steps and draws if rows are many."""
         posterior, n_rows = self._posterior_of(likelihood, training), len(training.rows)
+        n_blocks = _MOST_BLOCKS
+        if self.n_steps is not None:
+            n_blocks = min(n_blocks, max(_LEAST_BLOCKS, self.n_steps // _STEPS_OF_BLOCK))
         found = self._explore(
             posterior, training, search,
             default_steps=int(max(_LEAST_STEPS, min(_MOST_STEPS, _ROW_STEPS / n_rows))),
-            n_blocks=min(_MOST_BLOCKS, most_blocks(n_rows)),
+            n_blocks=min(n_blocks, most_blocks(n_rows)),
         )  # fmt: skip
         return posterior.union(found.state)
 

@@ -123,6 +123,7 @@ class BoxPosterior(CompiledPosterior[BoxState]):
         "prior_weight",
     )
     state_name: ClassVar[str] = "union"
+    n_temperatures: ClassVar[int] = 60  # of an annealing; each takes as long as some hundred steps
 
     def __init__(
         self,
