@@ -29,7 +29,7 @@ from bayescascade.methods.cascades.cascade import Cascade
 from bayescascade.methods.cascades.choosing import EFFORTS, Choice, Chooser
 from bayescascade.methods.cascades.density import LearnedDensityTree
 from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
-from bayescascade.methods.cascades.held_out import Candidate, chain_nanoseconds
+from bayescascade.methods.cascades.held_out import FOR_READING, Candidate, chain_nanoseconds
 from bayescascade.methods.cascades.parameters import AutoParameters
 from bayescascade.methods.mixtures.density import MixtureDensity
 from bayescascade.model.baseline import Baseline
@@ -52,8 +52,8 @@ class AutoCascade(Baseline[LearnedDensityTree]):
     Parameters
     ----------
     effort
-        How long to compare kinds of trees. "normal" takes up to a minute on two cores for tables of
-        up to 40 columns and 100,000 rows, "quick" some seconds, "thorough" half an hour.
+        How much work to spend on comparing kinds of trees. "quick" and "normal" take seconds for
+        tables of 1,000 rows and 20 columns, "thorough" takes minutes.
     time_limit
         Seconds after which no more kinds are compared, and the search ends with its best result;
         the result may then depend on the machine. None: the limit of `effort`, counted in
@@ -182,13 +182,13 @@ class AutoCascade(Baseline[LearnedDensityTree]):
         elif choice.is_interrupted:
             cascade.summary_ = replace(cascade.summary_, interrupted=True)
             cascade.run_ = replace(cascade.run_, interrupted=True)
-        readable = None
-        if not cascade.tree_.is_readable and choice.readable is not None:
-            run = self._run_of(choice.readable, choice, table)
-            if not choice.readable.is_summed:
-                run["search"] = "anneal"
-            readable = choice.readable.cascade(random_state=seed, **run).fit(table)
-            readable = readable if readable.tree_.is_readable else None
+        readable: LeafCascade | BranchCascade | None = None
+        for one in () if cascade.tree_.is_readable else choice.readable:
+            run = self._run_of(one, choice, table) | ({} if one.is_summed else FOR_READING)
+            found = one.cascade(random_state=seed, **run).fit(table)
+            if found.tree_.is_readable:
+                readable = found
+                break
         best = replace(best, n_leaves=cascade._best.tree.n_leaves)  # in all rows
         self.cascade_, self.readable_ = cascade, readable
         self._candidates = (best, *choice.candidates[1:])

@@ -68,6 +68,7 @@ from bayescascade.report.numbers import nats_text
 from bayescascade.report.page import BLANK, Page, Pieces, count_of
 
 _MOST_ADDITIONS = 2e10  # in a chain over dependent leaves: about a minute
+_TEMPERATURES, _STEPS_OF_BLOCK = 100, 50  # least temperatures of an annealing; steps at each
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -180,6 +181,12 @@ class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
         named = {**self.get_params(), "leaf": self._leaf}
         told = [words for words in self.parameter_words(named) if words != f"leaf {self._leaf}"]
         return [*told, self.leaf_choice_.words()]
+
+    def _n_blocks(self, table: Table) -> int:
+        n_blocks = super()._n_blocks(table)
+        if self.search == "anneal" and self.n_steps is not None:  # there are no draws
+            n_blocks = min(n_blocks, max(_TEMPERATURES, self.n_steps // _STEPS_OF_BLOCK))
+        return n_blocks
 
     def _default_steps(self, table: Table) -> int:
         steps = super()._default_steps(table)

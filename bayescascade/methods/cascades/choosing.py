@@ -2,8 +2,10 @@
 
 Candidates are weighed from the cheapest to the most expensive, as long as their operations, which
 are counted beforehand, fit the effort. So the choice depends on table and seed, not on the clock.
-If every kind of cascade can be summed over, the largest log evidence decides. Otherwise held-out
-rows compare the candidate of the largest evidence with those that only chains can explore, and with
+What cannot win is not weighed: deeper trees end if twice the last gain would not reach the best,
+and trees of any depth are summed over only for leaves whose shallow trees are close to the best. If
+every kind in reach can be summed over, the largest log evidence decides. Otherwise held-out rows
+compare the candidate of the largest evidence with one that only chains can explore, and with
 tempered averages, which are not Bayesian; see `held_out`.
 
 Finally the best is stacked with mixtures of classes, the best of each kind: held-out rows of up to
@@ -18,6 +20,7 @@ than their own shares do: for n rows, w_i of them in cell i, ``sum_i w_i ln p_i 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -34,27 +37,25 @@ from bayescascade.methods.mixtures.density import MixtureDensity
 from bayescascade.methods.mixtures.em import KINDS, Rows, Settings, log_cells
 from bayescascade.model.stacking import stacking_weights
 
-EFFORTS = {"quick": 4e9, "normal": 6e10, "thorough": 6e11}
+EFFORTS = {"quick": 4e9, "normal": 2e10, "thorough": 6e11}
 """Nanoseconds of one core for choice and search, by `effort`."""
 
 _OF_SUMS, _OF_HELD = 0.35, 0.3  # shares of the effort for sums over trees, and for held-out rows
-_OF_ONE = 0.2  # for one sum
+_OF_ONE = 0.05  # for one sum
 _OF_DEPTH = {"dependent": 0.12, "independent": 0.03, "uniform": 0.02}  # for one of limited depth
 _GAIN = 1.0  # least gain of another level of depth, nats of log evidence
 _BETTER = 0.05  # least gain of another concentration, nats of log evidence
-_FAR = 0.5  # nats a row below the best, too far for any other concentration
+_FAR = 0.5  # nats a row below the best, too far for any other concentration without splits
+_LOST = 0.1  # nats a row below the best, after twice the last gain: no deeper trees
+_SLACK, _BEHIND = 20.0, 0.05  # nats, and nats a row, that other trees of the same leaves may gain
 _STOPS = (0.5, 0.2, 0.8)  # for the generative prior
+_CHEAP = 0.003  # share of the effort
 _FINE = 0.03  # largest share of the effort for which several concentrations are tried
+_MOST_READ = 3  # candidates for the tree to read
 _FINALISTS, _CLOSE = 3, 0.3  # compared on more rows, if within these nats a row
 
-_SEARCHED = (
-    Candidate("branch", {"leaf": "independent", "leaf_concentration": 0.5}),
-    Candidate("leaf", {"leaf": "independent", "leaf_concentration": 0.5}),
-    Candidate("leaf", {"leaf": "independent", "leaf_concentration": 2.0}),
-    Candidate("branch", {}),
-    Candidate("leaf", {}),
-)
-"""The candidates for chains, if sums over all trees do not fit."""
+_SEARCHED = Candidate("branch", {"leaf": "independent", "leaf_concentration": 0.5})
+"""The candidate for chains, if sums over all trees do not fit."""
 
 _LEAST_GAIN = 0.01  # nats a row
 _ENOUGH = 500  # distinct held-out rows to choose weights by
@@ -124,7 +125,7 @@ class Choice(NamedTuple):
     """The chosen cascade, and the candidates."""
 
     candidates: tuple[Candidate, ...]  # the best first
-    readable: Candidate | None  # shown if the tree of the best is not readable
+    readable: tuple[Candidate, ...]  # the first that is readable is shown if the best is not
     is_interrupted: bool  # whether by Ctrl-C or the time limit
     is_out_of_time: bool
     nanoseconds_left: float
@@ -144,13 +145,12 @@ class Chooser:
     is_by_evidence: bool = False  # whether evidence alone decides, without held-out rows
     left: float = field(init=False)
     known: dict[tuple[object, ...], Candidate] = field(init=False, default_factory=dict)
-    _ends: dict[str, float] = field(init=False, default_factory=dict)  # of climbs, by kind of leaf
 
     def choose(self) -> Choice:
         """Compare candidates, and return the choice; Ctrl-C ends it once a candidate is known."""
         self.left = self._all = EFFORTS[self.effort]
         compared, is_interrupted, is_out_of_time = list[Candidate](), False, False
-        average = _ALONE
+        average, readable = _ALONE, list[Candidate]()
         try:
             self._weigh_all()
             held_out = HeldOut([], self.seed, self.n_jobs, self.memory_limit)
@@ -160,16 +160,17 @@ class Chooser:
                 compared, scored = self._compare(held_out)
                 best = _with(compared, self._summed)[0]
                 average = self._stacked(best, scored, held_out)
+                if compared and not best.is_readable:
+                    readable = self._best_to_read(held_out)
         except KeyboardInterrupt as ended:
             if not self.known:
                 raise
             is_interrupted, is_out_of_time = True, isinstance(ended, OutOfTime)
-        best_first = _with(compared, self._summed)
-        trees = (one for one in best_first[1:] if one.is_readable)
-        readable = next((one for one in trees if one.kind[0] != "dependent"), None)
-        return Choice(
-            tuple(best_first), readable, is_interrupted, is_out_of_time, self.left, average
-        )
+        best, *others = _with(compared, self._summed)
+        others = _with(readable, others)
+        trees = [one for one in others if one.is_readable and one.kind[0] != "dependent"]
+        trees, best_first = trees[:_MOST_READ], (best, *others)
+        return Choice(best_first, tuple(trees), is_interrupted, is_out_of_time, self.left, average)
 
     @property
     def _summed(self) -> list[Candidate]:
@@ -182,42 +183,55 @@ class Chooser:
         for one in ones:
             if one is not None:
                 self._deepen(one)
-        for model in ("branch", "leaf"):
-            for partitions in ("subsets", "levels"):
-                for leaf in ("independent", "uniform"):
-                    own = {"leaf": leaf, "partitions": partitions}
-                    self._climb_by_process(self._climb(Candidate(model, own)))
+        for leaf in ("independent", "uniform"):
+            for partitions in ("levels", "subsets"):
+                for model in ("branch", "leaf"):
+                    self._weigh_all_trees(model, leaf, partitions)
 
     def _deepen(self, best: Candidate) -> None:
         """Weigh trees of depth 1, 2, .. as long as each level gains enough."""
         n_open = int((self.table.schema.n_levels > 1).sum())
         is_dependent = best.kind[0] == "dependent"  # for other leaves, trees of any depth follow
         for depth in range(1, n_open + is_dependent):
-            deeper = self._climb(best.changed(max_depth=depth))
-            if deeper is None and is_dependent and depth <= 3:
-                self._climb(best.changed(max_depth=None))
-            if deeper is None or (depth > 1 and deeper.log_evidence < best.log_evidence + _GAIN):
+            deeper = self._weigh(best.changed(max_depth=depth))
+            if deeper is not None and self._is_cheap(deeper):
+                deeper = self._climb(deeper)
+            if deeper is None:
+                if is_dependent and depth <= 3:
+                    self._weigh(best.changed(max_depth=None))
                 break
+            gain = deeper.log_evidence - best.log_evidence
             best = max(best, deeper, key=lambda one: one.log_evidence)
-        self._climb_by_process(best)
+            if self._behind(best) - 2.0 * max(gain, 0.0) > _LOST * self.table.total_weight:
+                break  # each level gains less than the one before
+            if gain < _GAIN and (depth > 1 or is_dependent):
+                break
+        if best.settings["max_depth"] != 0:
+            best = self._climb(best) or best
+            self._climb(best.changed(prior="generative", stop=_STOPS[0]))
 
-    def _climb_by_process(self, found: Candidate | None) -> None:
-        """Weigh the best so far with the generative prior."""
-        if found is not None and found.settings.get("max_depth", 1) != 0:
-            self._climb(found.changed(prior="generative", stop=_STOPS[0]))
+    def _weigh_all_trees(self, model: str, leaf: str, partitions: str) -> None:
+        """Weigh trees of any depth by the best prior so far, if such leaves can be the best."""
+        found = [one for one in self._summed if one.kind[0] == leaf]
+        if found and self._behind(found[0]) <= self._reach:
+            settings = {k: v for k, v in found[0].settings.items() if k != "max_depth"}
+            self._climb(Candidate(model, {**settings, "partitions": partitions}))
 
     def _climb(self, candidate: Candidate) -> Candidate | None:
         """Return the candidate at its best leaf concentration or `stop`; None if too expensive."""
         name, usual = "leaf_concentration", 1.0
         if candidate.kind[0] == "uniform":
-            name, usual = "concentration", 2.0
-            if "stop" not in candidate.settings:
-                name = ""
-        if name:  # where the last climb with such leaves ended
-            at = candidate.settings.get(name, self._ends.get(candidate.kind[0], usual))
-            candidate = candidate.changed(**({} if at == usual else {name: at}))
+            name, usual = "concentration" if "stop" in candidate.settings else "", 2.0
         best = self._weigh(candidate)
-        if best is None or best.expected_seconds * 1e9 > _FINE * self._all or self._is_far(best):
+        if best is None or best.expected_seconds * 1e9 > _FINE * self._all:
+            return best
+        if best.settings.get("max_depth") == 0:
+            near = _FAR * self.table.total_weight
+        elif not best.is_shallow:
+            near = 0.0
+        else:  # for a tree to read, independent leaves are worth a few quick sums
+            near = inf if self._is_cheap(best) else self._reach
+        if self._behind(best) > near:
             return best
         for stop in _STOPS[1:] if "stop" in best.settings else ():
             found = self._better(best, best.changed(stop=stop), 0.0)
@@ -230,9 +244,11 @@ class Chooser:
                 best = found
                 a = best.settings.get(name, usual) * factor
                 found = self._better(best, best.changed(**{name: a}), _BETTER)
-        if name:
-            self._ends[candidate.kind[0]] = best.settings.get(name, usual)
         return best
+
+    def _is_cheap(self, one: Candidate) -> bool:
+        """Whether sums over trees of independent leaves, for a tree to read, are quick."""
+        return one.kind[0] == "independent" and one.expected_seconds * 1e9 <= _CHEAP * self._all
 
     def _better(self, best: Candidate, other: Candidate, gain: float) -> Candidate | None:
         """Return another candidate if its evidence is larger by a margin; otherwise None."""
@@ -240,10 +256,14 @@ class Chooser:
         is_better = found is not None and found.log_evidence >= best.log_evidence + gain
         return found if is_better else None
 
-    def _is_far(self, one: Candidate) -> bool:
-        """Whether a candidate's evidence is too low for any other concentration to help."""
-        most = max(other.log_evidence for other in self.known.values())
-        return most - one.log_evidence > _FAR * self.table.total_weight
+    def _behind(self, one: Candidate) -> float:
+        """Return how far a candidate's evidence is below the largest, nats."""
+        return max(other.log_evidence for other in self.known.values()) - one.log_evidence
+
+    @property
+    def _reach(self) -> float:
+        """Nats of evidence that other partitions or priors of the same leaves may gain."""
+        return _SLACK + _BEHIND * self.table.total_weight
 
     def _weigh(self, candidate: Candidate) -> Candidate | None:
         """Return a candidate with its evidence; None if it takes too much of the effort."""
@@ -260,13 +280,9 @@ class Chooser:
             self.report(f"trying cascades, {len(self.known)} so far")
         self.left -= expected
         try:
-            found, of_passes = weighed(
-                candidate, self.table, self.memory_limit, self.n_jobs, allowed
-            )
+            found = weighed(candidate, self.table, self.memory_limit, self.n_jobs)
         except TooLargeError:
-            return None
-        self.left -= of_passes
-        expected += of_passes
+            found = None
         if found is None:
             return None
         self.known[candidate.key] = replace(found, expected_seconds=expected * 1e-9)
@@ -275,20 +291,18 @@ class Chooser:
     def _compare(self, held_out: HeldOut) -> tuple[list[Candidate], HeldOut]:
         """Return candidates scored on held-out rows, none if evidence decides; and these rows."""
         summed = self._summed
-        kinds = {(one.model, *one.kind) for one in summed if not one.is_shallow}
-        searched = [one for one in _SEARCHED if (one.model, *one.kind) not in kinds]
-        of_uniform = [one for one in summed if one.kind[0] == "uniform"]
-        if of_uniform and self._is_far(of_uniform[0]):
-            searched = [one for one in searched if one.kind[0] != "uniform"]
-        if not searched:
+        own = [one for one in summed if one.kind[0] == _SEARCHED.kind[0]]
+        if any((one.model, *one.kind) == (_SEARCHED.model, *_SEARCHED.kind) for one in own):
             return [], held_out
         deep = [one for one in summed if one.kind[0] == "dependent" and one.is_shallow]
         few = [one for one in summed if one.is_readable and one.kind[0] != "dependent"]
-        with_sums = _with(summed[:1], [*deep[:1], *few[:1]])
-        allowed = _OF_HELD * self._all
-        held_out = held_out.affordable(with_sums, allowed / 2)
-        held_out, n_steps = held_out.within(searched, _FINALISTS, allowed / 2)
-        contestants = [*with_sums, *(searched if n_steps else ())]
+        few = [one for one in few if self._behind(one) <= self._reach]
+        contestants = _with(summed[:1], [*deep[:1], *few[:1]])
+        allowed, n_steps = _OF_HELD * self._all, 0
+        held_out = held_out.affordable(contestants, allowed / 2)
+        if own and self._behind(own[0]) <= self._reach:
+            held_out, n_steps = held_out.within(_SEARCHED, allowed / 2)
+        contestants += [_SEARCHED] if n_steps else []
         found = self._scored(held_out.cut(1), contestants, n_steps)
         least = found[0].held_out - _CLOSE
         best = {one.untempered.key for one in found[:_FINALISTS] if one.held_out > least}
@@ -297,6 +311,14 @@ class Chooser:
             found = _with(self._scored(held_out, finalists, n_steps), found)
         self.left -= allowed
         return found, held_out
+
+    def _best_to_read(self, held_out: HeldOut) -> list[Candidate]:
+        """Return candidates for a tree to read, the one with the best single tree first."""
+        trees = [one for one in self._summed if one.is_readable and one.is_shallow]
+        few = [one for one in trees if one.kind[0] != "dependent"]
+        self.report("looking for a tree to read")
+        found = [held_out.of_best_tree(one) for one in (*few[:1], _SEARCHED)]
+        return sorted(found, key=lambda one: -one.held_out)
 
     def _stacked(self, best: Candidate, held_out: HeldOut, more: HeldOut) -> Average:
         """Return the result of `stacked`; if few rows are scored, `more` are, as many as can be."""

@@ -3,7 +3,8 @@
 A candidate is fitted to four fifths of the rows and scored on the rest. Random fifths follow until
 2,000 rows, or all, have been scored. The score is for the average over trees: over all trees if
 they can be summed over, with each temper for dependent leaves; otherwise over draws of short
-chains. If scoring takes long, only a sample of the held-out rows is scored.
+chains. A tree that is only shown is scored alone. If scoring takes long, only a sample of the
+held-out rows is scored.
 
 A candidate's log evidence uses the normalized prior over its trees. It is the prior predictive log
 density of the rows, per cell of nominal and ordinal columns and per unit of continuous ones. So it
@@ -33,7 +34,7 @@ from bayescascade.methods.cascades.exact import (
     ExactCost,
     ExactPosterior,
     certificate_of,
-    solve_or_tilt,
+    solve,
 )
 from bayescascade.methods.cascades.shallow_extent import extent_of, fitting_trees, steps_a_row
 from bayescascade.methods.cascades.shallow_trees import TEMPERS, ShallowTrees
@@ -52,6 +53,9 @@ _FEWEST_AFFORDED = 500  # such rows if scoring takes too long
 _MOST_SCORING = 3e8  # such rows times columns to the third power
 
 
+FOR_READING = {"search": "anneal", "n_steps": 5_000, "n_chains": 2, "memory_limit": 0.01}
+"""The search for a tree that is only shown, if not all trees can be summed over."""
+
 _CLASSES = {"leaf": LeafCascade, "branch": BranchCascade}
 # Nanoseconds of one core, as the benchmark `calibration` measures them.
 _NS_PAIR_STEP = 0.8  # for a step of dependent leaves
@@ -59,12 +63,7 @@ _NS_SCORED = 3.5  # for a step of scoring a row by dependent leaves with all tem
 _NS_SCORED_SUBSET = 4e3  # for a set of fixed columns and a scored row
 _NS_LEVEL = 8.0  # for a row and column of other shallow leaves
 _NS_SUBSET = 8e5  # for a set of fixed columns of those
-_NS_TERM = {"leaf": 6e3, "branch": 1.2e2}  # for a box's term; sums by numbers of leaves take passes
-_NS_PASS = 50.0  # for a box's term in a pass
-_MOST_PASSES = {"leaf": 30, "branch": 2}
-_NS_NUMBER = {"poisson": 2e3, "size": 2e3, "generative": 4e2}  # for a number of leaves in a pass
-_MOST_NUMBERS = 5e4
-_OF_PROCESS = 3.0  # factor for the passes of leaf models without a Poisson
+_NS_TERM = {"leaf": 6e3, "branch": 2.5e2}  # for a box's term
 _NS_ANY = 4e6  # for any candidate
 _NUMBERS = ("log_evidence", "held_out", "n_leaves", "expected_seconds")  # equal for equal seeds
 
@@ -188,8 +187,7 @@ class Candidate:
             return inf
         if cost.memory_bytes > memory_limit:
             return inf
-        is_process = self.model == "leaf" and self.settings.get("prior") == "generative"
-        return _NS_ANY + _NS_TERM[self.model] * cost.n_terms * (_OF_PROCESS if is_process else 1.0)
+        return _NS_ANY + _NS_TERM[self.model] * cost.n_terms
 
     def row_nanoseconds(self, table: Table) -> float:
         """Return the approximate time to score a row on one core if it is long, otherwise 0."""
@@ -201,38 +199,24 @@ class Candidate:
 
 
 def weighed(
-    candidate: Candidate,
-    table: Table,
-    memory_limit: float,
-    n_jobs: int | None,
-    nanoseconds: float = inf,
-) -> tuple[Candidate | None, float]:
-    """Return the candidate with its log evidence and best tree's leaves, and the time of passes.
+    candidate: Candidate, table: Table, memory_limit: float, n_jobs: int | None
+) -> Candidate | None:
+    """Return the candidate with its log evidence, and the number of leaves of its best tree.
 
-    The candidate is None if the sum over all trees is not known to two decimals. Sums start with
-    few leaves (`Candidate.nanoseconds`). If trees of more leaves matter, there are passes over all
-    boxes; their time is computed from their operations.
+    It is None if the sum over all trees is not known to two decimals.
     """
-    started = perf_counter()
-    posterior, spent = candidate.cascade()._make_posterior(table), 0.0
+    started, posterior = perf_counter(), candidate.cascade()._make_posterior(table)
     if candidate.is_shallow:
         depth, columns = fitting_trees(posterior, candidate.settings["max_depth"], memory_limit)
-        exact: Any = ShallowTrees(posterior, depth, columns=columns)
+        shallow = ShallowTrees(posterior, depth, columns=columns)
+        log_evidence, n_leaves = shallow.log_evidence, shallow.n_leaves
     else:
-        work_limit = min(nanoseconds / (_NS_PASS * _MOST_PASSES[candidate.model]), 1e12)
-        exact, _ = solve_or_tilt(
-            posterior, memory_limit=memory_limit, work_limit=work_limit, rng=0, n_jobs=n_jobs
-        )
-        n_passes = getattr(exact, "n_passes", 0)
-        if n_passes:
-            log_numbers = min(np.log(table.schema.n_levels).sum(), np.log(_MOST_NUMBERS))
-            of_numbers = _NS_NUMBER[posterior.model.prior] * float(np.exp(log_numbers))
-            spent = n_passes * (_NS_PASS * exact.cost.n_terms + of_numbers)
+        exact = solve(posterior, memory_limit=memory_limit, n_jobs=n_jobs)
         if certificate_of(exact).log_evidence is None:
-            return None, spent
-    log_evidence, n_leaves = exact.log_evidence, exact.tree.n_leaves
+            return None
+        log_evidence, n_leaves = exact.log_evidence, exact.tree.n_leaves
     seconds = perf_counter() - started
-    return replace(candidate, log_evidence=log_evidence, n_leaves=n_leaves, seconds=seconds), spent
+    return replace(candidate, log_evidence=log_evidence, n_leaves=n_leaves, seconds=seconds)
 
 
 def chain_nanoseconds(table: Table, leaf: str) -> float:
@@ -283,16 +267,12 @@ class HeldOut:
             self, folds=[(learned, _sample(held, most, np.random.default_rng(self.seed)))]
         )
 
-    def within(
-        self, searched: Sequence[Candidate], n_finalists: int, nanoseconds: float
-    ) -> tuple["HeldOut", int]:
+    def within(self, searched: Candidate, nanoseconds: float) -> tuple["HeldOut", int]:
         """Return the folds that fit, and the steps of each short chain; 0 if none fit."""
-        learned, _ = self.folds[0]
-        each = sorted(2 * _N_CHAINS * chain_nanoseconds(learned, one.kind[0]) for one in searched)
+        each = 2 * _N_CHAINS * chain_nanoseconds(self.folds[0][0], searched.kind[0])
         for n_folds in range(len(self.folds), 0, -1):
-            n_again = n_folds * n_finalists if n_folds > 1 else 0
-            left = nanoseconds - _NS_FIT * (len(each) + n_again)
-            n_steps = int(left / (sum(each) + n_again * each[-1]))
+            n_fits = 1 + n_folds if n_folds > 1 else 1  # the first fold comes first
+            n_steps = int((nanoseconds / n_fits - _NS_FIT) / each)
             if n_steps >= _FEWEST_STEPS:
                 return self.cut(n_folds), min(n_steps, _MOST_STEPS)
         return self.cut(1), 0
@@ -324,13 +304,35 @@ class HeldOut:
             found.append(own)
         return found[:1] + sorted(found[1:], key=lambda one: -one.held_out)[:1]
 
+    def of_best_tree(self, candidate: Candidate) -> Candidate:
+        """Return the candidate with the score of its best tree alone, in the first fold."""
+        learned, held = self.folds[0]
+        left = watch_in_use().left
+        model = candidate.cascade(
+            **FOR_READING, n_jobs=self.n_jobs, random_state=self.seed,
+            time_limit=None if left == inf else max(left, 0.1),
+        )  # fmt: skip
+        if candidate.is_shallow:
+            trees = self._shallow_trees(candidate, learned)
+            model.posterior_ = trees.posterior
+            model._set_features(learned.schema)
+            read = model._readable(model._count(trees.tree))
+        else:
+            read = model.fit(learned).tree_
+        scores = read.score_codes(held.codes.astype(np.int32))
+        score = float(np.average(scores, weights=held.weights))
+        return replace(candidate, held_out=score, n_leaves=candidate.n_leaves or read.n_leaves)
+
+    def _shallow_trees(self, candidate: Candidate, learned: Table) -> ShallowTrees:
+        posterior = candidate.cascade()._make_posterior(learned)
+        extent = fitting_trees(posterior, candidate.settings["max_depth"], self.memory_limit)
+        return ShallowTrees(posterior, extent[0], columns=extent[1])
+
     def _by_shallow_trees(
         self, candidate: Candidate, learned: Table, held: Table, tempers: Sequence[float | None]
     ) -> Floats:
         """Return log densities of rows with each temper."""
-        posterior = candidate.cascade()._make_posterior(learned)
-        extent = fitting_trees(posterior, candidate.settings["max_depth"], self.memory_limit)
-        trees = ShallowTrees(posterior, extent[0], columns=extent[1])
+        trees = self._shallow_trees(candidate, learned)
         if len(tempers) > 1:
             return trees.score_tempers(held)
         return trees.log_predictive(held.codes.astype(np.int32))[np.newaxis]
@@ -338,7 +340,7 @@ class HeldOut:
     def _by_sums(self, candidate: Candidate, learned: Table, held: Table) -> Floats:
         """Return log densities of rows averaged over all trees, or over draws if necessary."""
         posterior, codes = candidate.cascade()._make_posterior(learned), held.codes.astype(np.int32)
-        exact, _ = solve_or_tilt(posterior, memory_limit=self.memory_limit, n_jobs=self.n_jobs)
+        exact = solve(posterior, memory_limit=self.memory_limit, n_jobs=self.n_jobs)
         if isinstance(exact, ExactPosterior):
             with suppress(TooLargeError):
                 return exact.log_predictive(codes)

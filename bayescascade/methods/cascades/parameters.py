@@ -114,8 +114,7 @@ class AutoParameters(ShownParameters, DensityParameters, MemoryParameters, Chain
 
     effort = Choice(
         "normal",
-        "Time to look for a suitable kind: seconds (quick), a minute (normal), or half an hour "
-        "(thorough)",
+        "Work to look for a suitable kind: quick and normal take seconds, thorough takes minutes",
         words=EFFORTS,
     )
     predictive = Choice("average", ChainParameters.predictive.about, words=("map", "average"))

@@ -356,6 +356,11 @@ class ShallowTrees:
             values[at], best[at] = worth.max(axis=1), worth.argmax(axis=1)
         return self._tree(lambda box: int(best[box])), float(values[0])
 
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves of the most probable tree."""
+        return self._best[0].n_leaves
+
     @cached_property
     def tree(self) -> Tree:
         """The most probable tree; if tempered, under the tempered distribution."""

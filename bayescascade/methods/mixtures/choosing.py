@@ -2,8 +2,9 @@
 
 For each kind the number of classes grows as long as the score improves, with some patience. Then
 smoothing and number move alternately to neighbors on their grids. Tables with fewer than 2,000 rows
-are split into five folds; for larger ones a fifth is held out. The operations of each trial are
-counted beforehand, so the choice depends on rows and seed, not on the clock.
+are split into five folds; for larger ones a fifth is held out. A trial ends after the fold in which
+it is worse than the best of its kind by more than a standard error. The operations of each trial
+are counted beforehand, so the choice depends on rows and seed, not on the clock.
 
 EM starts from boxes, from distant rows, or at random.
 """
@@ -36,7 +37,7 @@ _MOST_STEPS = 2e12  # about 3e10 per second
 _ITERATIONS = {"independent": 40, "dependent": 15}  # approximate number for EM
 _OF_BOXES, _OF_BOX = 4.0, 2_000.0  # times squared codes, for each row and each box of a start
 _OF_STEP = 1e7  # for any number of rows
-_MOST_ITERATIONS, _LOOSER = 50, 3.0  # for candidates; factor of the tolerance
+_MOST_ITERATIONS, _LOOSER = 50, 10.0  # for candidates; factor of the tolerance
 
 _CERTAIN = 0.9  # initial probability of a row's class in a cluster
 
@@ -67,6 +68,8 @@ class Chooser:
     split: list[tuple[Table, Table]] = field(init=False, default_factory=list)
     # For each tried setting, (n_folds,): log density of all held-out rows in each fold, nats.
     of_folds: dict[Settings, Floats] = field(init=False, default_factory=dict)
+    # For each of these, (n,): the log densities of all held-out rows, nats.
+    _of_rows: dict[Settings, Floats] = field(init=False, default_factory=dict)
     is_interrupted: bool = field(init=False, default=False)
 
     def choose(self) -> list[Candidate]:
@@ -87,11 +90,11 @@ class Chooser:
             for kind in kinds:
                 self._climb_grid(kind, first, list(smoothings), numbers)
         except KeyboardInterrupt:
-            if not any(worth > -np.inf for worth in self.known.values()):
+            if not self.of_folds:
                 raise
             self.is_interrupted = True
-        found = [Candidate(settings, worth) for settings, worth in self.known.items()]
-        found = [one for one in found if one.held_out > -np.inf] or [Candidate(only, np.nan)]
+        found = [Candidate(one, self.known[one]) for one in self.of_folds]
+        found = found or [Candidate(only, np.nan)]
         return sorted(found, key=lambda one: -one.held_out)
 
     def _split(self, rng: np.random.Generator) -> Iterator[tuple[Table, Table]]:
@@ -109,8 +112,9 @@ class Chooser:
         best, waited = Settings(kind, smoothing, numbers[0]), 0
         for n in numbers:
             settings = Settings(kind, smoothing, n)
-            waited = waited + 1 if self._worth(settings) < self._worth(best) else 0
-            best = max(best, settings, key=self._worth)
+            is_worse = self._worth(settings, best) < self._worth(best)
+            waited = waited + 1 if is_worse else 0
+            best = best if is_worse else settings
             if waited >= _PATIENCE:
                 break
         is_moving = True
@@ -120,17 +124,20 @@ class Chooser:
                 here = smoothings.index(best.smoothing) + step
                 if 0 <= here < len(smoothings):
                     other = best._replace(smoothing=smoothings[here])
-                    if self._worth(other) > self._worth(best):
+                    if self._worth(other, best) > self._worth(best):
                         best, is_moving = other, True
             for step in (1, -1):
                 here = numbers.index(best.n_components) + step
                 if 0 <= here < len(numbers):
                     other = best._replace(n_components=numbers[here])
-                    if self._worth(other) > self._worth(best):
+                    if self._worth(other, best) > self._worth(best):
                         best, is_moving = other, True
 
-    def _worth(self, settings: Settings) -> float:
-        """Return the mean log density of held-out rows, -inf if it takes too many operations."""
+    def _worth(self, settings: Settings, rival: Settings | None = None) -> float:
+        """Return the mean log density of held-out rows, -inf if it takes too many operations.
+
+        If a rival is better by more than a standard error in the first folds, these are all.
+        """
         if settings in self.known:
             return self.known[settings]
         rows, n_dense = self._folds[0][0].dense.shape
@@ -142,26 +149,35 @@ class Chooser:
         steps *= _ITERATIONS[settings.kind]
         if settings.n_components > 1:  # for starts by boxes
             steps += n_dense**2 * (_OF_BOXES * rows + _OF_BOX * settings.n_components)
-        steps *= len(self._folds) * _N_STARTS
-        is_too_much = self._spent + steps > self.most_steps or self.watch.is_over()
+        steps *= _N_STARTS
+        is_too_much = self._spent + steps * len(self._folds) > self.most_steps
         self.known[settings] = -np.inf
-        if is_too_much and self._spent > 0:
+        if (is_too_much or self.watch.is_over()) and self._spent > 0:
             return -np.inf
-        self._spent += steps
-        found, is_interrupted = climb_all(
-            [seen for seen, _ in self._folds], settings, self._seed, _N_STARTS,
-            min(self.max_iter, _MOST_ITERATIONS), _LOOSER * self.tol, self.n_threads, self.watch,
-        )  # fmt: skip
-        if is_interrupted:
-            raise KeyboardInterrupt
-        scores, total = np.empty(len(found)), 0.0
-        for i, ((_, held), (_, table)) in enumerate(zip(self._folds, self.split, strict=True)):
-            best = max(found[i], key=lambda one: one.objective[-1])
-            log_densities = memberships(best.components.log_joint(held))[1]
-            scores[i] = held.weights @ (log_densities - log_cells(table))
-            total += float(held.weights.sum())
-        self.of_folds[settings] = scores
-        self.known[settings] = float(scores.sum()) / total
+        of_rows = np.empty(0)
+        beside = self._of_rows.get(rival or settings, of_rows)
+        every = np.concatenate([held.weights for _, held in self._folds])
+        for (seen, held), (_, table) in zip(self._folds, self.split, strict=True):
+            self._spent += steps
+            (found,), is_interrupted = climb_all(
+                [seen], settings, self._seed, _N_STARTS, min(self.max_iter, _MOST_ITERATIONS),
+                _LOOSER * self.tol, self.n_threads, self.watch,
+            )  # fmt: skip
+            if is_interrupted:
+                raise KeyboardInterrupt
+            best = max(found, key=lambda one: one.objective[-1])
+            log_densities = memberships(best.components.log_joint(held))[1] - log_cells(table)
+            of_rows = np.concatenate([of_rows, log_densities])
+            if rival is not None and of_rows.size < beside.size:
+                weights, gains = every[: of_rows.size], of_rows - beside[: of_rows.size]
+                gain = float(np.average(gains, weights=weights))
+                if gain < -np.sqrt(weights @ (gains - gain) ** 2) / weights.sum():
+                    self.known[settings] = self.known[rival] + gain
+                    return self.known[settings]
+        self._of_rows[settings] = of_rows
+        starts = np.cumsum([0] + [held.weights.size for _, held in self._folds[:-1]])
+        self.of_folds[settings] = np.add.reduceat(every * of_rows, starts)
+        self.known[settings] = float(np.average(of_rows, weights=every))
         self.report(min(1.0, self._spent / self.most_steps))
         return self.known[settings]
 
@@ -215,19 +231,22 @@ def _grown(
     rows: Rows, n_components: int, _: np.random.Generator, is_over: Callable[[], bool]
 ) -> Floats:
     """Start from boxes: repeatedly split off the level with the largest evidence gain."""
-    alpha, place = 1.0 / np.bincount(rows.column)[rows.column], np.zeros(rows.weights.size, int)
-    best = {0: _best_split(rows, place == 0, alpha)}
-    while len(best) < n_components:
-        box = max(best, key=lambda one: best[one][0])
-        gain, level = best[box]
+    alpha, places = 1.0 / np.bincount(rows.column)[rows.column], rows.grown
+    if not places:
+        places.append(np.zeros(rows.weights.size, int))
+        rows.splits[0] = _best_split(rows, places[0] == 0, alpha)
+    while len(places) < n_components:
+        box = max(rows.splits, key=lambda one: rows.splits[one][0])
+        gain, level = rows.splits[box]
         if gain == -np.inf or is_over():
             break
-        j = rows.column[level]
+        j, place = rows.column[level], places[-1].copy()
         is_split = (place == box) & (rows.codes[j] == level - rows.starts[j])
-        place[is_split] = len(best)
-        for one in (box, len(best)):
-            best[one] = _best_split(rows, place == one, alpha)
-    return _clustered(place, n_components)
+        place[is_split] = len(places)
+        for one in (box, len(places)):
+            rows.splits[one] = _best_split(rows, place == one, alpha)
+        places.append(place)
+    return _clustered(places[min(len(places), n_components) - 1], n_components)
 
 
 def _best_split(rows: Rows, inside: Flags, alpha: Floats) -> tuple[float, int]:

@@ -23,7 +23,7 @@ except the first, which follows by differences, because the levels of a column s
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -64,6 +64,9 @@ class Rows:
     dense: NDArray[np.floating]  # (n, D) float32 or float64
     expand: Floats  # (L, D): ``dense @ expand.T`` are the levels, one-hot
     prior: Floats  # (L,), levels' shares of the pseudo-rows
+    # boxes for starts of EM, grown so far: each row's box among the first 1, 2, ..; best splits
+    grown: list[Integers] = field(default_factory=list)
+    splits: dict[int, tuple[float, int]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, table: Table) -> "Rows":

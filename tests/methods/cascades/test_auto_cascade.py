@@ -38,7 +38,9 @@ def chains_of(n_columns, n_rows, seed):
 @pytest.fixture
 def weighed():
     chooser = Chooser(TINY.table, "normal", 2e9, 1, 0, lambda *_: None)
-    return chooser.choose(), list(chooser.known.values())
+    choice, known = chooser.choose(), list(chooser.known.values())
+    others = [one.changed(prior="generative", stop=0.2) for one in known if one.n_leaves > 0]
+    return choice, known, [chooser._weigh(one) for one in others]
 
 
 def enumerated(candidate):
@@ -56,7 +58,7 @@ def enumerated(candidate):
 
 def test_evidences_are_those_of_all_trees(weighed):
     """Of every prior, leaf, partition and depth: sums over a list of every tree there is."""
-    choice, known = weighed
+    choice, known, others = weighed
     kinds = {(one.model, *one.kind, one.is_shallow) for one in known}
     assert kinds >= set(
         itertools.product(
@@ -65,12 +67,13 @@ def test_evidences_are_those_of_all_trees(weighed):
     )
     assert ("branch", "dependent", "levels", True) in kinds
     one_a_kind = list({
-        (one.model, *one.kind, one.is_shallow, one.settings.get("prior")): one for one in known
+        (one.model, *one.kind, one.is_shallow, one.settings.get("prior")): one
+        for one in [*known, *others]
     }.values())  # fmt: skip
-    assert sum("stop" in one.settings for one in one_a_kind) >= 8
+    assert {"stop" in one.settings for one in one_a_kind} == {True, False}
     expected = [enumerated(one) for one in one_a_kind]
     np.testing.assert_allclose([one.log_evidence for one in one_a_kind], expected, atol=1e-9)
-    assert np.ptp(expected) > 1.0
+    assert np.ptp(expected) > 0.5
     assert math.isnan(choice.candidates[0].held_out)  # evidence decided
     best = max(known, key=lambda one: one.log_evidence)
     assert choice.candidates[0].key == best.key
@@ -79,7 +82,7 @@ def test_evidences_are_those_of_all_trees(weighed):
 @pytest.mark.slow
 def test_seeds_decide_not_workers_nor_the_clock(monkeypatch):
     """The same file to the byte, also where chains and held-out rows decide."""
-    frame = chains_of(5, 80, 0)
+    frame = chains_of(9, 80, 0)
     monkeypatch.setitem(choosing.EFFORTS, "normal", 4e9)
     monkeypatch.setattr(held_out, "_NS_FIT", 1e7)
     files = []
@@ -134,7 +137,7 @@ def test_a_tree_to_read_is_known_even_if_the_best_seems_readable(monkeypatch):
     table = bayescascade.Table.from_frame(chains_of(6, 300, 1))
     choice = Chooser(table, "quick", 2e9, 1, 0, lambda *_: None).choose()
     assert choice.candidates[0] == dependent
-    assert choice.readable == independent
+    assert choice.readable == (independent,)
     one_leaf = replace(dependent, settings={**dependent.settings, "max_depth": 0})
     choice = choice._replace(candidates=(one_leaf, independent))
     model = AutoCascade(n_jobs=1).fit_chosen(table, choice, Watch(None), np.random.SeedSequence(0))
@@ -185,8 +188,8 @@ def test_the_average_is_one_density_of_complete_and_incomplete_rows():
     assert model.explain(rows.iloc[0]).startswith("tree shown: ")
 
 
-def test_files_keep_the_average_and_files_without_one_are_read():
-    """A loaded model would else predict by the cascade alone; earlier files have no weights."""
+def test_files_keep_the_average():
+    """A loaded model would else predict by the cascade alone."""
     model = averaged(chains_of(2, 60, 1))
     words = "weighted average cascade 0.25 mixture of 2 classes (independent columns) 0.75"
     assert words in " ".join(str(model).split())
@@ -195,10 +198,6 @@ def test_files_keep_the_average_and_files_without_one_are_read():
     assert (str(loaded), loaded.to_record()) == (str(model), record)
     with pytest.raises(ModelFileError, match="weights"):
         AutoCascade.from_record(record | {"weights": {"cascade": 0.5, "independent": 0.75}})
-    before = AutoCascade.from_record(
-        {k: record[k] for k in record.keys() - {"weights", "mixtures"}}
-    )
-    assert before.weights_ == {"cascade": 1.0}
 
 
 @pytest.mark.slow
@@ -214,17 +213,16 @@ def test_the_average_predicts_better_where_there_are_classes(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", ["leaf", "branch"])
-def test_finalists_of_both_models_are_compared_by_all_folds(model, monkeypatch):
+def test_finalists_by_sums_and_by_chains_are_compared_by_all_folds(monkeypatch):
     """The second of the two would else be known by one fold only, or end the fit."""
-    one = held_out.Candidate(model, {"leaf": "independent"})
-    monkeypatch.setattr(choosing, "_SEARCHED", [one])
+    one = held_out.Candidate("branch", {"leaf": "independent"})
+    monkeypatch.setattr(choosing, "_SEARCHED", one)
     monkeypatch.setattr(held_out, "_NS_FIT", 1e7)
     chooser = Chooser(
         bayescascade.Table.from_frame(chains_of(4, 60, 0)), "normal", 2e9, 1, 0, lambda *_: None
     )
     chooser.left = chooser._all = choosing.EFFORTS["normal"]
-    chooser._weigh(held_out.Candidate("branch", {"leaf": "dependent", **ONE_SPLIT}))
+    chooser._weigh(held_out.Candidate("branch", {"leaf": "independent", **ONE_SPLIT}))
     folds = held_out.HeldOut.of(chooser.table, 0, 1, 2e9)
     compared, _ = chooser._compare(folds)
     n_held = sum(held.n_distinct for _, held in folds.folds)
