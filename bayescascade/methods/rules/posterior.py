@@ -111,7 +111,7 @@ class LabelListPosterior(RuleListPosterior):
     """
 
     kind = layout.LABELS
-    n_temperatures = 60  # of an annealing; each costs as much as some hundred steps
+    n_temperatures = 125  # of an annealing; each costs as much as some hundred steps
     _parameter_names = (*RuleListPosterior._parameter_names, "min_support")
 
     def __init__(
