@@ -57,7 +57,8 @@ def errors(posterior):
             number = sum(1 << features.tolist().index(one) for one in chosen)
             of_shares.append(abs(float(exact - Fraction(float(shares[number])))))
             left = float(Fraction(w) * (1 - exact))
-            truth = (w - 1 - size) * math.log1p(w) - (w - 1) * math.log1p(left)
+            freedom = max(w - 1, 0.0)
+            truth = (freedom - size) * math.log1p(w) - freedom * math.log1p(left)
             held = np.isin(np.arange(len(features)), chosen)[np.newaxis]
             found = np.empty((1, 2))
             posterior_module.buying.all_parts(model, posterior._work(), held, found)
