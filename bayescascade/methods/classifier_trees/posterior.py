@@ -9,9 +9,10 @@ number of columns of S that vary there. Up to a constant, the log density is
     likelihood  sum_l k_l / 2 [(w_l - 1 - p(S_l)) log(1 + w_l)
                                - (w_l - 1) log(1 + w_l (1 - z_l(S_l)))]
 
-where w_l - 1 is 0 for leaves of less weight than one row, which have no variance to estimate. z_l is
-the share of variance that S_l explains at the leaf (see `selection`, ridge included), and k_l the number of classes there less 1, at least 1. The likelihood is a **working model**: labels
-are the numbers -1 and 1 (k contrasts of indicators for several classes), linear in the columns with
+where w_l - 1 is 0 for leaves of less weight than one row, which have no variance to estimate. z_l
+is the share of variance that S_l explains at the leaf (see `selection`, ridge included), and k_l
+the number of classes there less 1, at least 1. The likelihood is a **working model**: labels are
+the numbers -1 and 1 (k contrasts of indicators for several classes), linear in the columns with
 normal noise, which has one variance at a leaf. Coefficients, intercepts and the variance are
 integrated out, with Zellner's prior with g = w_l, which is worth one row, a flat prior, and 1 /
 variance (Liang and others, 2008, equation 5, with k numbers for each row).
