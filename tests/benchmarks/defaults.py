@@ -194,7 +194,7 @@ def scores_of(command, part, path):
     said = pd.read_csv(path, keep_default_na=False, dtype={"label": str, "predicted": str})
     if command == "fit":  # a classifier is a yardstick of seconds alone
         of = said.get("log_density")
-        return {} if of is None else {"log density": of.to_numpy(np.float64)}
+        return {} if of is None else {"log density": pd.to_numeric(of, "coerce").to_numpy()}
     if command == "effect":
         return {"square": (said["predicted"].to_numpy(np.float64) - part.truth) ** 2}
     labels = part.held[part.target].to_numpy(str)
