@@ -23,7 +23,7 @@ from bayescascade.model.draws import TraceLegend
 
 Traces = Mapping[str, Floats]
 
-_APART = 1.1  # R-hat of chains that are in different places, so replicas follow at once
+_APART = 1.2  # R-hat of chains that are in different places, so replicas follow at once
 _FAR = 3.0  # nats between mean log densities of chains that have not all found the best place
 
 

@@ -196,8 +196,6 @@ def test_unknown_levels_are_what_the_command_says(fitted, classified, forest, tm
     ):
         found = run("predict", path, data, "--unknown", "rare")
         assert_error(found, f"--unknown must be one of {choices}, got rare")
-    found = run("score", fitted.model, data, "--unknown", "missing")  # as it was once called
-    assert found.stdout == run("score", fitted.model, data, "--unknown", "ignore").stdout
     board = pd.read_csv(TIC_TAC_TOE).head(1).assign(top_left="z")
     board.to_csv(tmp_path / "board.csv", index=False)
     found = run("predict", classified.model, tmp_path / "board.csv", "--unknown", "error")
