@@ -37,7 +37,7 @@ from bayescascade.methods.mixtures.density import MixtureDensity
 from bayescascade.methods.mixtures.em import KINDS, Rows, Settings, log_cells
 from bayescascade.model.stacking import stacking_weights
 
-EFFORTS = {"quick": 4e9, "normal": 2e10, "thorough": 6e11}
+EFFORTS = {"quick": 4e9, "normal": 6e10, "thorough": 6e11}
 """Nanoseconds of one core for choice and search, by `effort`."""
 
 _OF_SUMS, _OF_HELD = 0.35, 0.3  # shares of the effort for sums over trees, and for held-out rows

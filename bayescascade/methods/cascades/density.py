@@ -137,7 +137,8 @@ class LearnedDensityTree(DensityParts):
         for j, column in enumerate(self.schema.columns):
             words, position = np.unique(blocks[:, j], return_inverse=True)
             codes = [list(block_codes(self.is_nominal[j], word)) for word in words.tolist()]
-            box_widths[:, j] = np.array([column.widths[left].sum() for left in codes])[position]
+            widths = column.widths
+            box_widths[:, j] = np.array([widths[left].sum() for left in codes])[position]
         return box_widths
 
     @cached_property

@@ -80,8 +80,9 @@ class CascadeModel(ABC):
     stop: float  # probability of a leaf under the generative prior, in (0, 1)
 
     def __post_init__(self) -> None:
+        declared = self.declares.declared()
         for each in fields(self):  # type: ignore[arg-type] # subclasses are dataclasses  # as plain floats
-            value = self.declares.declared()[each.name].check(getattr(self, each.name))
+            value = declared[each.name].check(getattr(self, each.name))
             object.__setattr__(self, each.name, value)
         check_choice("leaf", self.leaf, LEAVES)
 
