@@ -37,7 +37,7 @@ _MOST_STEPS = 2e12  # about 3e10 per second
 _ITERATIONS = {"independent": 40, "dependent": 15}  # approximate number for EM
 _OF_BOXES, _OF_BOX = 4.0, 2_000.0  # times squared codes, for each row and each box of a start
 _OF_STEP = 1e7  # for any number of rows
-_MOST_ITERATIONS, _LOOSER = 50, 10.0  # for candidates; factor of the tolerance
+_MOST_ITERATIONS, _LOOSER = 50, 3.0  # for candidates; factor of the tolerance
 
 _CERTAIN = 0.9  # initial probability of a row's class in a cluster
 
