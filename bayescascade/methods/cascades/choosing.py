@@ -201,11 +201,13 @@ class Chooser:
                     self._weigh(best.changed(max_depth=None))
                 break
             gain = deeper.log_evidence - best.log_evidence
+            if gain < _GAIN and (depth > 1 or is_dependent):
+                if gain > 0.0:  # too little for trees that take several times as long
+                    del self.known[deeper.key]
+                break
             best = max(best, deeper, key=lambda one: one.log_evidence)
             if self._behind(best) - 2.0 * max(gain, 0.0) > _LOST * self.table.total_weight:
                 break  # each level gains less than the one before
-            if gain < _GAIN and (depth > 1 or is_dependent):
-                break
         if best.settings["max_depth"] != 0:
             best = self._climb(best) or best
             self._climb(best.changed(prior="generative", stop=_STOPS[0]))
