@@ -5,6 +5,7 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
+from copy import copy
 from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -218,8 +219,6 @@ def on_folds(
     model: Any, X: Any, labels: Any, weights: Any, n_folds: int | None, name: str
 ) -> "HeldOut | None":
     """Return the measures of a fitted classifier with `fold_model`; None for 0 folds."""
-    from sklearn.base import clone
-
     from bayescascade.model import held_out
     from bayescascade.model.search import seed_sequence
 
@@ -232,12 +231,12 @@ def on_folds(
         return held_out.HeldOut(reason="because there is a --time-limit; use --cv 5 to measure it")
     default = held_out.default_folds(X, len(model.classes_))
     folds, is_once = default if n_folds is None else (n_folds, False)
-    copy, effort = model.fold_model()
+    of_fold, effort = model.fold_model()
 
     def fit(X: Any, y: Any, weights: Any, seed: int) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # chains of folds are short, and the print says so
-            return clone(copy).set_params(random_state=seed).fit(X, y, weights)
+            return copy(of_fold).set_params(random_state=seed).fit(X, y, weights)
 
     return held_out.measure(
         fit, X, labels, weights, seed_sequence(model.random_state).spawn(3)[2], name=name,

@@ -29,8 +29,7 @@ from bayescascade.report.page import Page, Pieces, count_of
 
 _MOST_STEPS, _LEAST_STEPS, _ROW_STEPS = 1_000_000, 20_000, 1.5e9  # steps of each chain and phase
 _OF_SEARCH = 0.8  # share of the time; the rest is for the halves of sides and their uncertainty
-_MOST_BLOCKS, _LEAST_BLOCKS = 500, 125  # draws of a chain
-_STEPS_OF_BLOCK = 2_000  # given steps for each draw; a draw takes as long as some hundred steps
+_MOST_BLOCKS, _OF_FOLD = 500, 125  # draws of a chain; each takes as long as some hundred steps
 _ALL_CUTS = 32_767  # for an exact search, whose sides are at values of rows
 _MOST_WORK = 1.5e9  # for an exact search without a time limit: about five seconds
 _STEPS_OF_START, _BLOCKS_OF_START = 100_000, 125  # for the start of an exact search
@@ -118,6 +117,7 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
 
     objective_: float = field(init=False)
     _others: list[FitSummary] = field(init=False)  # for the second half of pooled chains
+    _n_blocks: int = field(init=False, default=_MOST_BLOCKS)
 
     def _learn_from(self, training: RareRows, search: Search) -> None:
         self._others = []
@@ -156,13 +156,10 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
     def _sample(self, likelihood: str, training: RareRows, search: Search) -> BoxUnion:
         """Return the best union of one posterior, with fewer steps and draws if rows are many."""
         posterior, n_rows = self._posterior_of(likelihood, training), len(training.rows)
-        n_blocks = _MOST_BLOCKS
-        if self.n_steps is not None:
-            n_blocks = min(n_blocks, max(_LEAST_BLOCKS, self.n_steps // _STEPS_OF_BLOCK))
         found = self._explore(
             posterior, training, search,
             default_steps=int(max(_LEAST_STEPS, min(_MOST_STEPS, _ROW_STEPS / n_rows))),
-            n_blocks=min(n_blocks, most_blocks(n_rows)),
+            n_blocks=min(self._n_blocks, most_blocks(n_rows)),
         )  # fmt: skip
         return posterior.union(found.state)
 
@@ -172,6 +169,7 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
         if self.draws_states:
             most = min(_MOST_STEPS, _ROW_STEPS / (self.n_rows_ or 1)) / 5
             copy.n_steps = self.n_steps or int(max(_LEAST_STEPS, most))
+            copy._n_blocks = min(self._n_blocks, _OF_FOLD)
             told = f"chains of {copy.n_steps:,} steps in folds"
         return copy, told
 
