@@ -75,7 +75,7 @@ def test_what_is_given_is_not_guessed(tmp_path):
         ({"na": -9}, "na must be a list of values, by column too, got -9"),
         ({"na": {"incme": [-9]}}, 'na names the unknown column "incme"'),
         ({"dates": "year"}, "dates must be one of 'error', 'parts'"),
-        ({"missing_labels": "drop"}, "labels must name a column"),
+        ({"missing_labels": "drop"}, "needs the name of a column of labels"),
     ],
 )
 def test_what_cannot_be_is_refused(how, message, tmp_path):

@@ -173,28 +173,6 @@ def test_counts_of_levels_belong_to_independent_leaves(estimator, tmp_path):
             bayescascade.load(write(tmp_path, forged(record, ("parameters", name), value)))
 
 
-@pytest.mark.parametrize(
-    "leaf",
-    ["dependent", *(pytest.param(o, marks=pytest.mark.slow) for o in ("uniform", "independent"))],
-)
-def test_draws_are_read_as_older_versions_wrote_them(leaf, tmp_path):
-    """Files stay of use: a list of trees, one after the other, has the same averages."""
-    model = trees.fitted(LeafCascade, leaf=leaf, predictive="average")
-    record = model.to_record()
-    drawn = zip(*model._draws, strict=True)
-    record["draws"] = [{**tree.to_record(), "times": times} for tree, times in drawn]
-    assert len(record["draws"]) > 3
-    older = bayescascade.load(write(tmp_path, record))
-    newer = type(model).from_record(json.loads(json.dumps(model.to_record())))
-    frame = people(60, seed=9)
-    assert_array_equal(older.score_samples(frame), newer.score_samples(frame))
-    assert older.to_record() == newer.to_record() == model.to_record()
-    for change in ({"times": 0}, {"leaf_counts": [1.0]}, {"block": None}):
-        forged_draws = [*record["draws"][:-1], record["draws"][-1] | change]
-        with pytest.raises(ModelFileError, match=r"forged\.json"):
-            bayescascade.load(write(tmp_path, {**record, "draws": forged_draws}))
-
-
 def put(place, value):
     """Return an edit of numbers; place and value may be made of them."""
 

@@ -138,8 +138,6 @@ def _read_pair_counts(told: Any, tree: Tree, counts: Floats, schema: Schema) -> 
     unpacked = Unpacked({"counts of pairs": told}).numbers("counts of pairs", math.prod(shape))
     given = unpacked.reshape(shape).astype(np.float64)
     pairs = pairs_of_lower(given, n_levels)
-    if not (np.isfinite(pairs) & (pairs >= 0)).all():
-        raise ModelFileError("a saved tree's counts of pairs must be finite and >= 0")
     _read_level_counts(np.diagonal(pairs, axis1=1, axis2=2), tree, counts, schema)
     check_pair_sums(schema, pairs)
     return pairs

@@ -1,6 +1,5 @@
 """Branch cascades whose leaves are dependent: fitted, printed, saved, scored, drawn from."""
 
-import copy
 import json
 from collections import Counter
 from functools import cache
@@ -17,6 +16,7 @@ from bayescascade.methods.cascades.dependence import edge_probabilities
 from bayescascade.methods.cascades.exact import solve
 from bayescascade.methods.cascades.shallow_extent import fitting_trees
 from bayescascade.methods.cascades.shallow_trees import TEMPERS, ShallowTrees
+from bayescascade.model.packing import pack
 from bayescascade.model.record import load
 from tests.commands import run
 from tests.contracts.test_plots import assert_readable
@@ -250,10 +250,9 @@ def test_tosses_of_coins_are_not_called_joined():
 
 
 FORGERIES = {
-    "must be . lists of 45": lambda pairs: pairs.pop(),
-    "finite and >= 0": lambda pairs: pairs[0].__setitem__(1, -1.0),
-    "sum up to those of its leaves": lambda pairs: pairs[0].__setitem__(0, 1.0),
-    "sum up to those of its levels": lambda pairs: pairs[0].__setitem__(-2, 1e6),
+    "finite and >= 0": (1, -1.0),
+    "sum up to those of its leaves": (0, 1.0),
+    "sum up to those of its levels": (-2, 1e6),
 }
 
 
@@ -266,11 +265,10 @@ def test_forged_counts_of_pairs_are_refused(words):
     shorter = record["pair_counts"] | {"size": record["pair_counts"]["size"] - 1}
     with pytest.raises(ModelFileError, match="counts of pairs must be"):
         CountedTree.from_record({**record, "pair_counts": shorter}, model.schema_, "dependent")
-    lists = lower_of_pairs(model._best.pair_counts).tolist()
-    record["pair_counts"] = lists  # as older versions wrote them
-    CountedTree.from_record(record, model.schema_, "dependent")
-    forged = copy.deepcopy(record)
-    FORGERIES[words](forged["pair_counts"])
+    place, value = FORGERIES[words]
+    pairs = lower_of_pairs(model._best.pair_counts)
+    pairs[0, place] = value
+    forged = {**record, "pair_counts": pack(pairs.ravel())}
     with pytest.raises(ModelFileError, match=words):
         CountedTree.from_record(forged, model.schema_, "dependent")
     with pytest.raises(ModelFileError, match="exactly if its leaves are dependent"):

@@ -1,7 +1,5 @@
 """The estimator: what it learns from sums, keeps and refuses."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -99,11 +97,6 @@ def test_by_default_sums_are_learned_from_by_their_moments(tumors, tmp_path):
     assert of_few < loss(n_rados=12, learner="moments")[1]
     auto.save(tmp_path / "m.json")
     assert str(bayescascade.load(tmp_path / "m.json")) == str(auto)
-    record = json.loads((tmp_path / "m.json").read_text())
-    del record["learner"]  # as older versions wrote it
-    record["parameters"]["learner"] = "moments"
-    (tmp_path / "old.json").write_text(json.dumps(record))
-    assert bayescascade.load(tmp_path / "old.json").learner_ == "moments"
 
 
 def test_its_posterior_has_intervals():

@@ -21,7 +21,7 @@ from tests.methods.cascades.exact.brute_force import BruteForce, cases, cases_of
 from tests.methods.cascades.fits import people
 from tests.statistical.chi_square import fits
 
-CORRECTED = cases_of({tiny.MULTIWAY: "bounded inclusion generative size"})  # where w says something
+CORRECTED = cases_of({tiny.MULTIWAY: "bounded inclusion generative"})  # where w says something
 DRAWN = [
     *CORRECTED[:2],
     *cases_of({tiny.BINS: "independent", tiny.UNEVEN_LEVELS: "branch generative-branch"}),
@@ -56,8 +56,6 @@ def log_rests(problem, model):
     rate, alpha, total = given["expected_leaves"], given["concentration"], sum(record["weights"])
     k = np.array([tree.n_leaves for tree in problem.trees])
     log_prior = k * np.log(rate) - gammaln(k + 1) if given.get("prior") != "generative" else 0.0
-    if given.get("prior") == "size":
-        log_prior -= np.log(np.bincount(k)[k])
     return log_prior + gammaln(k * alpha) - gammaln(total + k * alpha)
 
 
