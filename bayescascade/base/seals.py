@@ -2,7 +2,7 @@
 
 HDF5 accepts bytes beyond the end of a file. When it reads a damaged file, it may never return: one
 bit is enough. Damage that it does not notice would change draws. Files without a seal, such as
-those of version 0.1, are read without this check.
+those that ArviZ wrote, are read without this check.
 """
 
 import hashlib
