@@ -25,6 +25,7 @@ CHOOSING = {  # options that choose how a command learns, and others that their 
     ("fit", "--kind"): ("--model", "mixture"),
     ("fit", "--search"): ("--leaf", "uniform", "--max-leaves", 5, "--steps", 10**8),
     ("classify", "--search"): (*TARGET, "--steps", 10**8),
+    ("classify", "--effort"): (*TARGET, "--steps", 10**8),
     ("budget", "--method"): (*TARGET, "--budgets", "2,5"),
     ("compress", "--metric"): TARGET,
     ("boxes", "--method"): TARGET,

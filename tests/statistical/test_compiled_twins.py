@@ -87,7 +87,7 @@ def _budgets():
 
 
 POSTERIORS = {"cascades": _cascades, "rules": _rules, "budgets": _budgets}
-N_LINES = {"cascades": (4 * 3 + 17) * 3, "rules": 9 * 3, "budgets": 12 * 3}
+N_LINES = {"cascades": (4 * 3 + 14) * 3, "rules": 9 * 3, "budgets": 12 * 3}
 
 each = pytest.mark.parametrize("name", POSTERIORS)
 

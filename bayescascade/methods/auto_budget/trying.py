@@ -45,6 +45,7 @@ from bayescascade.report.numbers import with_error
 _HELD_OUT = 0.25  # share of many rows, if no validation rows are given
 _SHARE, _LAST_SHARE = 0.5, 0.65  # share of the time left for a method
 _LATE = 1.5  # a method is given up after this multiple of its time
+_LEAST_LIMIT = 1e-3  # seconds
 _FITTING = 0.8  # share of a method's time; the rest is for predictions of the judging rows
 _LEAST_SHARE = 0.05  # share of all time: if less is left, no other method is tried
 _FIRST_ROWS = 100  # whose predictions show how long those of all rows take
@@ -198,7 +199,7 @@ class Trying:
         limit = None if watch.seconds is None else watch.left
         with _alone():
             try:
-                late = Watch(None if limit is None else _LATE * limit)
+                late = Watch(None if limit is None else max(_LATE * limit, _LEAST_LIMIT))
                 seconds = math.inf if limit is None else _FITTING * limit
                 found = self._fitted(listed, judging.learning, seconds, late)
             except OutOfTime:
