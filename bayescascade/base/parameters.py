@@ -23,8 +23,8 @@ class Parameter(Generic[T]):
     numbers if it is a number; none: what None means, such as "all", None where it is not allowed;
     in_commands: the default of commands, if that is another; option: its name in commands, if not
     its own without "n_"; metavar: what stands for its value in the help; more: what else the
-    docstring says, and typed: the type that it gives;
-    limits of a number: `minimum` and `maximum`, of a real one also `above` and `below`.
+    docstring says, and typed: the type that it gives; limits of a number: `minimum` and `maximum`,
+    of a real one also `above` and `below`.
     """
 
     kind: ClassVar[str] = "text"
