@@ -116,7 +116,7 @@ def application(context: click.Context) -> None:
     model.
 
     show, score, predict, explain, impute and sample use a saved model. diagnose checks the chains
-    of a saved trace. compare and evidence compare densities, and compare also classifiers.
+    of a saved trace. compare and evidence compare densities; compare also compares classifiers.
 
     A table is a CSV, Parquet, Arrow or Excel file, a folder, a pattern ("parts/*.csv"), a URL, or
     standard input ("-").
