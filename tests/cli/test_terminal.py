@@ -17,7 +17,7 @@ LEARNED = {
     "classify": ("--target", NAME, "--search", "anneal", "--steps", 50, "--details"),
     "compare": ("--models", "leaf,histogram", "--repeats", 1),
     "compress": ("--target", NAME, "--prototypes", 4, "--time-limit", 1),
-    "effect": ("--outcome", NAME, "--treatment", "t", "--method", "forest", "--explain"),
+    "effect": ("--outcome", NAME, "--treatment", "t", "--method", "forest", "--good", LEVEL),
     "evidence": (),
     "fit": ("--model", "leaf", "--search", "anneal", "--steps", 50),
     "online": ("--target", NAME, "--first", 50),
