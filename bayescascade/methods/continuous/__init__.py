@@ -1,0 +1,1 @@
+"""Continuous mixtures: trees of columns whose log odds are functions of a few hidden numbers."""

@@ -1,0 +1,187 @@
+"""The density of a continuous mixture: many trees of one structure, with missing cells summed out.
+
+The log probability of a row's observed cells at each point is a sum over columns. A cell whose
+parent is observed, or that has none, adds the log of its table's entry. Only missing columns with
+observed ones below need sums: such a column u sends its parent ::
+
+    s_u(m) = sum_l P(l | m) prod_(children c of u) s_c(l)
+
+where an observed child of code x sends ``P(x | l)``. Other missing columns send ones.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from bayescascade.base.arrays import Codes, Flags, Floats, Integers
+from bayescascade.base.errors import ModelFileError
+from bayescascade.base.saved_arrays import read_array
+from bayescascade.data.conditions import subtract_widths
+from bayescascade.data.schema import Schema
+from bayescascade.methods.continuous.network import Reals, State, TreeCells, memberships
+from bayescascade.model.packing import Unpacked, pack
+
+_AT_ONCE = 1 << 20  # numbers of an array of rows, levels and points
+_TOLERANCE, _TOLERANCE_32 = 1e-9, 1e-4  # for sums of saved shares, and of float32 probabilities
+
+
+@dataclass(frozen=True, eq=False)
+class ContinuousDensity:
+    """A mixture of trees of one structure, one for each point.
+
+    Parameters
+    ----------
+    schema : Schema
+        The columns.
+    parents : (p,) int64
+        Each column's parent, -1 for none.
+    shares : (K,) float64
+        Shares of the points.
+    tables : tuple of (n_above, n_levels, K) float32
+        For each column the probabilities of its levels, given the parent's level, at each point;
+        for columns without a parent ``n_above`` is 1.
+    """
+
+    schema: Schema
+    parents: Integers
+    shares: Floats
+    tables: tuple[Reals, ...]
+
+    @classmethod
+    def of(cls, schema: Schema, cells: TreeCells, state: State) -> "ContinuousDensity":
+        """Build from what was learned."""
+        tables = np.exp(cells.log_tables(state.network.layers(state.points)[2]))
+        shares = np.exp(state.log_shares.astype(np.float64))
+        found = np.split(tables, cells.starts[1:-1])
+        shaped = [
+            own.reshape(-1, size, shares.size) for own, size in zip(found, cells.sizes, strict=True)
+        ]
+        return cls(schema, cells.parents, shares / shares.sum(), tuple(shaped))
+
+    # -- probabilities -----------------------------------------------------------------------------
+
+    @cached_property
+    def _order(self) -> list[int]:
+        """The columns, parents before their children; those in circles are left out."""
+        order = np.flatnonzero(self.parents < 0).tolist()
+        for j in order:
+            order.extend(np.flatnonzero(self.parents == j).tolist())
+        return order
+
+    @cached_property
+    def _cells(self) -> TreeCells:
+        return TreeCells.of(self.schema.n_levels.astype(np.int64), self.parents)
+
+    @cached_property
+    def _tables(self) -> tuple[Floats, ...]:
+        """Tables in float64, which sum to one without the error of rounding to float32."""
+        found = [own.astype(np.float64) for own in self.tables]
+        return tuple(own / own.sum(axis=1, keepdims=True) for own in found)
+
+    @cached_property
+    def _log_tables(self) -> tuple[Floats, ...]:
+        return tuple(np.log(own) for own in self._tables)
+
+    @cached_property
+    def _log_cells(self) -> Floats:
+        """Log probabilities of all cells, (n_cells, K)."""
+        return np.concatenate([own.reshape(-1, self.shares.size) for own in self._log_tables])
+
+    def score_codes(self, codes: Codes) -> Floats:
+        """Return the log density of coded rows, (n_rows,) float64 nats; -1 is integrated out."""
+        scores, n_at_once = np.empty(codes.shape[1]), max(1, _AT_ONCE // self.shares.size)
+        for i in range(0, scores.size, n_at_once):
+            part = codes[:, i : i + n_at_once].astype(np.int64)
+            scores[i : i + n_at_once] = memberships(self._log_joint(part))
+        subtract_widths(scores, self.schema, {}, codes)
+        return scores
+
+    def _log_joint(self, codes: Integers) -> Floats:
+        """Return the log of share times probability of rows' cells at points, (n, K)."""
+        above = np.where((self.parents < 0)[:, np.newaxis], 0, codes[self.parents])
+        is_summed = (codes < 0) | (above < 0)
+        sizes, starts = self.schema.n_levels[:, np.newaxis], self._cells.starts[:-1, np.newaxis]
+        cells = (starts + above * sizes + codes).T[~is_summed.T]
+        ends = np.concatenate([[0], np.cumsum(np.count_nonzero(~is_summed, axis=0))])
+        shape = (codes.shape[1], len(self._log_cells))
+        joint: Floats = csr_array((np.ones(cells.size), cells, ends), shape) @ self._log_cells
+        joint += np.log(self.shares)
+        if (codes < 0).any():
+            patterns, group = np.unique(codes < 0, axis=1, return_inverse=True)
+            for i, is_missing in enumerate(patterns.T):
+                rows = np.flatnonzero(group.ravel() == i)
+                joint[rows] += self._log_sums(codes[:, rows], is_missing)
+        return joint
+
+    def _log_sums(self, codes: Integers, is_missing: Flags) -> Floats | float:
+        """Return logs of the sums over missing columns of rows that miss the same, (n, K)."""
+        sent, total = dict[int, Floats](), 0.0
+        for j in reversed(self._order):
+            above, log_table = self.parents[j], self._log_tables[j]
+            if not is_missing[j]:
+                if above >= 0 and is_missing[above]:
+                    message = log_table[:, codes[j]]
+                    sent[above] = sent.get(above, 0.0) + message
+                continue
+            if j not in sent:
+                continue
+            inside = sent.pop(j)
+            most = inside.max(axis=0)
+            inside = np.exp(inside - most)
+            table = self._tables[j]
+            if above >= 0 and is_missing[above]:
+                message = np.log(np.einsum("mlk,lnk->mnk", table, inside)) + most
+                sent[above] = sent.get(above, 0.0) + message
+            else:
+                table = table[codes[above] if above >= 0 else np.zeros(codes.shape[1], int)]
+                total = total + np.log(np.einsum("nlk,lnk->nk", table, inside)) + most
+        return total
+
+    def sample_codes(self, n: int, rng: np.random.Generator) -> Codes:
+        """Draw (n_columns, n) codes: for each row a point, and then the row by its tree."""
+        points = rng.choice(self.shares.size, n, p=self.shares)
+        codes = np.empty((len(self.parents), n), np.int32)
+        for j in self._order:
+            above = codes[self.parents[j]] if self.parents[j] >= 0 else np.zeros(n, int)
+            sums = np.cumsum(self._tables[j], axis=1)[above, :, points]
+            codes[j] = (sums[:, :-1] <= rng.random((n, 1)) * sums[:, -1:]).sum(axis=1)
+        return codes
+
+    # -- as plain data -----------------------------------------------------------------------------
+
+    def to_record(self) -> dict[str, Any]:
+        """Return the record for a saved file."""
+        numbers = np.concatenate([own.ravel() for own in self.tables]).astype(np.float32)
+        return {
+            "parents": self.parents.tolist(),
+            "shares": self.shares.tolist(),
+            "tables": pack(numbers.view(np.uint32)),
+        }
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any], schema: Schema) -> "ContinuousDensity":
+        """Rebuild from the result of `to_record`; ModelFileError if it is inconsistent."""
+        n, sizes = schema.n_columns, schema.n_levels.astype(np.int64)
+        parents = read_array(record, "parents", (n,), np.int64, least=-1, most=n - 1)
+        shares = read_array(record, "shares", (None,), least=0.0)
+        above = np.where(parents >= 0, sizes[parents], 1)
+        ends = np.cumsum(above * sizes * shares.size)
+        numbers = Unpacked(record).whole("tables", int(ends[-1])).astype(np.uint32)
+        found = np.split(numbers.view(np.float32), ends[:-1])
+        shapes = zip(found, above, sizes, strict=True)
+        tables = tuple(own.reshape(m, size, shares.size) for own, m, size in shapes)
+        if abs(shares.sum() - 1.0) > _TOLERANCE or not all(map(_are_shares, tables)):
+            raise ModelFileError("shares and tables of points must be probabilities")
+        density = cls(schema, parents, shares, tables)
+        if len(density._order) != n:
+            raise ModelFileError(f"parents of columns must form no circle, got {parents.tolist()}")
+        return density
+
+
+def _are_shares(table: Reals) -> bool:
+    with np.errstate(invalid="ignore"):
+        return bool((table > 0).all() and (abs(table.sum(axis=1) - 1) <= _TOLERANCE_32).all())
