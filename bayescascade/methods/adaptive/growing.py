@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Self
 
 import numpy as np
@@ -196,27 +197,40 @@ class Grower:
         zero = np.zeros(1)
         nothing = Tree(np.full(1, LEAF), np.zeros(1, np.int64), np.zeros(1, np.bool_), zero, zero)
         made = list(grown) or [nothing] * len(starts)
-        column, cut, missing_left, value = (
-            np.concatenate([each[k][_in_preorder(each)] for each in made]) for k in range(4)
-        )
-        threshold, value = np.full(column.size, np.nan), np.where(column == LEAF, value, 0.0)
-        for place in np.flatnonzero(column != LEAF).tolist():
-            cuts, last = self.cuts[column[place]], cut[place]
-            threshold[place] = cuts[last] if last < len(cuts) else _LARGEST
-        column = np.where(column == LEAF, LEAF, self.columns[column]).astype(np.int32)
+        order = _preorder(len(made[0].column))
+        heaps = [np.stack([each[k] for each in made])[:, order] for k in range(4)]
+        exists = _exist(np.stack([tree.column for tree in made]))[:, order]
+        column, cut, missing_left, value = (of_trees[exists] for of_trees in heaps)
+        is_leaf = column == LEAF
+        cuts = np.full((len(self.cuts), N_BINS + 1), _LARGEST)
+        for of_column, known in zip(cuts, self.cuts, strict=True):
+            of_column[: len(known)] = known
+        threshold = np.where(is_leaf, np.nan, cuts[column, cut])
+        column = np.where(is_leaf, LEAF, self.columns[column]).astype(np.int32)
         trees = Trees(**linked(column, threshold, missing_left))
-        return BoostedScores(trees, value, starts, self.n_columns)
+        return BoostedScores(trees, np.where(is_leaf, value, 0.0), starts, self.n_columns)
 
 
-def _in_preorder(tree: Tree) -> list[int]:
-    """Return the existing nodes of a heap, in preorder."""
+def _exist(columns: Integers) -> Flags:
+    """Return which nodes of the heaps of trees exist, (n_trees, n_nodes), given their columns."""
+    exists = np.zeros(columns.shape, np.bool_)
+    exists[:, 0] = True
+    for node in range(columns.shape[1] // 2):
+        splits = exists[:, node] & (columns[:, node] != LEAF)
+        exists[:, 2 * node + 1] = exists[:, 2 * node + 2] = splits
+    return exists
+
+
+@cache
+def _preorder(n_nodes: int) -> tuple[int, ...]:
+    """Return the nodes of a full heap in preorder."""
     found, waiting = [], [0]
     while waiting:
         node = waiting.pop()
         found.append(node)
-        if tree.column[node] != LEAF:
+        if 2 * node + 2 < n_nodes:
             waiting += [2 * node + 2, 2 * node + 1]
-    return found
+    return tuple(found)
 
 
 def _cuts(column: Floats, weights: Floats) -> Floats:
