@@ -164,8 +164,12 @@ class PruningProgram:
         splits = np.flatnonzero(upper & ~lower)
         place = np.full(self.n_splits + 1, -1, np.int32)  # the last is for parents of roots
         place[splits] = np.arange(splits.size)
-        is_inner = (place[self.edge_split] >= 0) & ~self.used(lower)[self.edge_use]
-        uses, edge_use = np.unique(self.edge_use[is_inner], return_inverse=True)
+        of_edge = place[self.edge_split]
+        is_inner = (of_edge >= 0) & ~self.used(lower)[self.edge_use]
+        edge_use = self.edge_use[is_inner]
+        is_use = np.zeros(self.n_uses, np.bool_)
+        is_use[edge_use] = True
+        n_edges = np.bincount(of_edge[is_inner], minlength=splits.size)
         inner = PruningProgram(
             tree_starts=np.searchsorted(splits, self.tree_starts),
             node=self.node[splits],
@@ -173,12 +177,10 @@ class PruningProgram:
             error_gain=self.error_gain[splits],
             base_error=self.error(lower),
             work=self.work[splits],
-            use_cost=self.use_cost[uses],
-            use_item=self.use_item[uses],
-            edge_starts=np.searchsorted(
-                place[self.edge_split[is_inner]], np.arange(splits.size + 1)
-            ),
-            edge_use=edge_use.astype(np.int32),
+            use_cost=self.use_cost[is_use],
+            use_item=self.use_item[is_use],
+            edge_starts=np.append(0, np.cumsum(n_edges)),
+            edge_use=(np.cumsum(is_use) - 1)[edge_use].astype(np.int32),
         )
         return inner, splits
 
