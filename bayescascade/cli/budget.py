@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bayescascade.cli.declared import Models, option_of, parameters_of, words_of
+from bayescascade.cli.declared import Models, check_chosen, option_of, parameters_of, words_of
 from bayescascade.cli.file_types import INPUT
 from bayescascade.cli.learning import Lesson, Task, learning, outputs_of
 from bayescascade.cli.options import (
@@ -72,7 +72,12 @@ _TREES = 40
 )
 @with_options(option_of("unknown", MODELS), *CHOICE_OPTIONS)
 @with_reading(learns=True, labels=True)
-@with_options(option_of("n_jobs", MODELS), SPLIT_SEED, option_of("time_limit", MODELS))
+@with_options(
+    option_of("n_jobs", MODELS),
+    SPLIT_SEED,
+    option_of("effort", MODELS),
+    option_of("time_limit", MODELS),
+)
 @click.option("--out", metavar="FILE.json", help="Save the classifiers of all budgets.")
 @click.option("--plot", metavar="FILE", help="Draw error against cost: .png, .svg or .pdf.")
 @learning
@@ -89,9 +94,11 @@ def budget(data: str, **options: Any) -> tuple[Task, Lesson]:
     task = outputs_of(options, {"DATA": data, "--costs": options["costs"]})
     parts, costs = _read(data, options)
     learner = LEARNERS[asked["method"]]
-    common = {name: options[name] for name in ("n_jobs", "time_limit", "unknown")}
+    declared = MODELS.get(learner.name, ForestParameters)
+    common = {name: options[name] for name in ("n_jobs", "effort", "time_limit", "unknown")}
+    check_chosen({**MODELS, learner.name: declared}, learner.name, common, "--method")
     given = {**learner.given, **learner.of_trees(options["n_trees"])}
-    given |= parameters_of(common, MODELS.get(learner.name, ForestParameters))
+    given |= parameters_of(common, declared)
     model = learner.made(costs=costs, random_state=parts.seed, **given)
     task, learn = task._replace(model=model), FoundWithin(parts, asked).learn
     return task, Lesson(
@@ -107,7 +114,7 @@ def _how_many(model: Any) -> str:
     """Return the note on the number of methods and their time."""
     limit = "" if model.time_limit is None else f" within {model.time_limit:g} s"
     tried = f"up to {len(model.tried_methods)} methods are tried{limit}"
-    return f"{tried} (--time-limit, --method); Ctrl-C ends this earlier"
+    return f"{tried} (--effort, --time-limit, --method); Ctrl-C ends this earlier"
 
 
 def budgets_of(text: str) -> list[float]:

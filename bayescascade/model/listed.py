@@ -44,6 +44,7 @@ class ListedBudgetLearner(Listed):
     of_trees: Callable[[int], Mapping[str, Any]]  # parameters for the number of trees
     given: Mapping[str, Any] = field(default_factory=dict)  # other than defaults
     in_trials: Mapping[str, Any] = field(default_factory=dict)  # if it is one of several to try
+    in_folds: Mapping[str, Any] = field(default_factory=dict)  # also, if rows are few
     price: float = 0.0  # microseconds of a usual core for a cell, if it is tried by default
     is_by_class: bool = True  # whether each of more than two classes has this price
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import bayescascade
-from bayescascade.methods.auto_budget import estimators
+from bayescascade.methods.auto_budget.trying import EFFORTS
 from bayescascade.methods.prunings.budget_prune import BudgetPruneClassifier
 from tests.cli.conftest import CLINIC, COSTS, assert_error, run
 
@@ -17,7 +17,7 @@ ASKED = ("--target", "outcome", "--costs", COSTS, "--seed", 0, "--trees", 2)
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Two methods in place of all."""
-    monkeypatch.setattr(estimators, "IN_TURN", ("l1", "prune"))
+    monkeypatch.setitem(EFFORTS, "normal", EFFORTS["quick"])
 
 
 def test_each_budget_says_its_method():
@@ -25,7 +25,8 @@ def test_each_budget_says_its_method():
     found = run("budget", CLINIC, *ASKED, "--budgets", "5,20")
     assert found.exit_code == 0
     assert found.stderr == (
-        "note: up to 2 methods are tried (--time-limit, --method); Ctrl-C ends this\n  earlier\n"
+        "note: up to 2 methods are tried (--effort, --time-limit, --method); Ctrl-C ends\n"
+        "  this earlier\n"
     )
     lines = found.stdout.splitlines()
     assert lines[0].endswith("2 classes   auto classifier")
@@ -46,9 +47,17 @@ def test_a_budget_that_buys_nothing_names_no_method():
 
 def test_a_limit_is_repeated():
     told = run("budget", CLINIC, *ASKED, "--budgets", 5, "--time-limit", 30).stderr
-    assert told.startswith("note: up to 2 methods are tried within 30 s (--time-limit, ")
+    assert told.startswith("note: up to 2 methods are tried within 30 s (--effort, --time-limit, ")
     wrong = run("budget", CLINIC, *ASKED, "--budgets", 5, "--time-limit", 0)
     assert_error(wrong, "--time-limit must be a finite number > 0")
+
+
+def test_effort_is_of_the_choice_among_methods():
+    """One method alone would ignore it."""
+    wrong = run("budget", CLINIC, *ASKED, "--budgets", 5, "--method", "prune", "--effort", "quick")
+    assert_error(wrong, "--effort needs --method auto, got prune")
+    told = run("budget", CLINIC, *ASKED, "--budgets", 5, "--effort", "quick").stderr
+    assert told.startswith("note: up to 2 methods are tried (--effort, --time-limit, --method)")
 
 
 def test_the_chosen_model_is_saved_and_used(tmp_path):
@@ -79,6 +88,6 @@ def test_ctrl_c_prints_and_saves_the_best_so_far(tmp_path, monkeypatch):
     assert found.stderr.endswith("interrupted: these are the best of the methods that were tried\n")
     assert found.stdout.splitlines()[-1] == "not tried because it was interrupted: prune"
     assert bayescascade.load(out).method_ == "l1"
-    monkeypatch.setattr(estimators, "IN_TURN", ("prune", "l1"))
+    monkeypatch.setitem(EFFORTS, "normal", (("prune", "l1"), 6e7))
     found = run("budget", CLINIC, *ASKED, "--budgets", 20)
     assert (found.exit_code, found.stdout) == (130, "")

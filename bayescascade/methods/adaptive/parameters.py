@@ -107,6 +107,7 @@ ADAPT_GBRT = ListedBudgetLearner(
     AdaptiveParameters,
     "send hard rows to a forest, and keep the others for boosted trees",
     of_trees=lambda n: {"n_trees": n},
+    price=300.0,
 )
 ADAPT_LIN = ListedBudgetLearner(
     "adapt-lin",
@@ -130,5 +131,6 @@ MISER = ListedBudgetLearner(
     GreedyMiserParameters,
     "boost trees that pay for features",
     of_trees=lambda _: {},
+    in_folds={"n_boosted": 100},
     price=60.0,
 )

@@ -25,7 +25,7 @@ from bayescascade.data.labels import check_labels, find_classes, label_codes
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.auto_budget.parameters import AutoBudgetParameters
 from bayescascade.methods.auto_budget.trying import (
-    MOST_WORK,
+    EFFORTS,
     Candidate,
     Judged,
     Judging,
@@ -36,7 +36,7 @@ from bayescascade.methods.auto_budget.trying import (
     judged,
     without_cost,
 )
-from bayescascade.methods.listed import BUDGET_LEARNERS, IN_TURN
+from bayescascade.methods.listed import BUDGET_LEARNERS
 from bayescascade.model.listed import ListedBudgetLearner
 from bayescascade.report.numbers import cost_texts
 from bayescascade.report.page import BLANK, Numbers, Page, Pieces, PrintedTable
@@ -67,9 +67,10 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
     Methods are compared with each other, and with buying nothing, on validation rows. Without
     labels of these, whole methods are cross-validated in 5 folds if there are fewer than 1,000
     rows; otherwise a quarter of the rows is held out. After a first round, on two of the folds or
-    with a quarter of the rows to learn from, the better half of four or more methods continues. Of
-    methods within a standard error of the best over all budgets, the first is taken; another is
-    taken for a budget at which it is better by more than that.
+    with a quarter of the rows to learn from, the better half of four or more methods continues, and
+    half of these after another fold. Of methods within a standard error of the best over all
+    budgets, the first is taken; another is taken for a budget at which it is better by more than
+    that.
 
     Parameters
     ----------
@@ -77,6 +78,10 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         Names as in `bayescascade budget --method`, such as ``("prune", "miser")``, the simplest
         first. With `sample_weight`, methods that do not support weights are left out. None: l1,
         cstc, miser, prune and fmcc, but not those that would take too long.
+    effort : {"normal", "quick", "thorough"}
+        "quick" tries l1 and prune in the first round only. "thorough" also tries astc and
+        adapt-gbrt, gives no method up, and lets methods take ten times as long. The work is
+        counted, so the result does not depend on the machine.
     time_limit : float > 0 or None
         Seconds, from its beginning, after which `fit` stops with the best result so far. Then there
         is one round, in which each method has up to half of the time that is left, and the choice
@@ -100,7 +105,7 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
     skipped_ : tuple of str
         Methods that were not tried for lack of time, or because of the size of the table.
     behind_ : tuple of str
-        Methods that were given up after the first round.
+        Methods that were given up before the last round.
     is_interrupted_ : bool
         Whether Ctrl-C ended fit.
 
@@ -130,6 +135,7 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
     costs: Costs = AutoBudgetParameters.costs.default
     _: KW_ONLY
     methods: Sequence[str] | None = AutoBudgetParameters.methods.default
+    effort: str = AutoBudgetParameters.effort.default
     n_trees: int = AutoBudgetParameters.n_trees.default
     n_jobs: int | None = AutoBudgetParameters.n_jobs.default
     progress: Callable[[samplers.Progress], object] | None = None
@@ -147,7 +153,7 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
     @property
     def tried_methods(self) -> list[ListedBudgetLearner]:
         """The methods to try; ParameterError if one is unknown."""
-        names = IN_TURN if self.methods is None else self.methods
+        names = EFFORTS[self.effort][0] if self.methods is None else self.methods
         if isinstance(names, str) or not names or not set(names) <= set(BUDGET_LEARNERS):
             raise ParameterError(
                 f"methods must be some of {', '.join(BUDGET_LEARNERS)}, got {names!r}"
@@ -176,10 +182,10 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         if watch.seconds is None and self.methods is None:
             n_cells = judging.n_fits * len(judging.learning.y) * n_features
             work = [each.work(n_cells, np.unique(rows.y).size) for each in methods]
-            most = max(MOST_WORK, min(work))
+            most = max(EFFORTS[self.effort][1], min(work))
             methods = [each for each, of_it in zip(methods, work, strict=True) if of_it <= most]
         given = {k: getattr(self, k) for k in ("costs", "unknown", "n_jobs", "random_state")}
-        trying = Trying(judging, limits, given, self.n_trees, self.progress)
+        trying = Trying(judging, limits, given, self.n_trees, self.progress, self.effort)
         tried: dict[str, Tried] = {}
         self.is_interrupted_ = False
         try:
@@ -369,7 +375,7 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         why = "of the size of the table" if self.stopped_after_ is None else "the time was up"
         why = "it was interrupted" if self.is_interrupted_ else why
         told = {
-            "given up after the first round": self.behind_,
+            "given up early": self.behind_,
             f"not tried because {why}": self.skipped_,
         }
         return "; ".join(f"{words}: {', '.join(names)}" for words, names in told.items() if names)

@@ -3,15 +3,13 @@
 from bayescascade.base.parameters import Integer, Jobs, Other
 from bayescascade.costs.parameters import BudgetedParameters
 from bayescascade.model.listed import ListedBudgetLearner
-from bayescascade.model.parameters import unknown_choice
+from bayescascade.model.parameters import EffortParameters, unknown_choice
 
 
-class AutoBudgetParameters(BudgetedParameters):
+class AutoBudgetParameters(BudgetedParameters, EffortParameters):
     """Parameters of `AutoBudgetClassifier`."""
 
-    methods = Other(
-        None, "Names of the methods to try, in this order", none="five that are simple or strong"
-    )
+    methods = Other(None, "Names of the methods to try, in this order", none="those of the effort")
     n_trees = Integer(
         40, "Number of trees of a forest to prune, or maximum number of trees to grow", minimum=1
     )

@@ -2,11 +2,11 @@
 
 Methods are judged on validation rows, which they also use to choose their settings. If rows are
 few, methods are cross-validated: each is fitted once per fold, and those that are chosen for some
-budget once more, to all rows. Without a limit of time there are two rounds. In the first, all
-methods learn from a quarter of the rows, or are judged by two of the folds. The better half
-continues (Jamieson and Talwalkar, *Non-stochastic Best Arm Identification and Hyperparameter
-Optimization*, AISTATS, 2016): first those that are best at some budget, then those of the least
-mean error.
+budget once more, to all rows. Without a limit of time there are rounds. In the first, all methods
+learn from a quarter of the rows, or are judged by two of the folds. The better half continues, and
+of these the better half after another fold (Jamieson and Talwalkar, *Non-stochastic Best Arm
+Identification and Hyperparameter Optimization*, AISTATS, 2016): first those that are best at some
+budget, then those of the least mean error.
 
 A classifier within a budget is within any larger one, too. The *usual* method is that of the least
 mean error over all budgets, or a simpler one that is not worse by more than the standard error of
@@ -21,6 +21,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from itertools import pairwise
 from time import perf_counter
 from typing import Any, NamedTuple, Self
 
@@ -36,8 +37,9 @@ from bayescascade.base.watch import OutOfTime, Watch
 from bayescascade.costs.choice import CROSSED, FEW_ROWS, N_FOLDS, Choice, fold_of_rows, uncompared
 from bayescascade.costs.classifier import BudgetedClassifier
 from bayescascade.costs.limits import is_within
+from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.splitting import split_by_class
-from bayescascade.methods.listed import BUDGET_LEARNERS
+from bayescascade.methods.listed import BUDGET_LEARNERS, IN_TURN
 from bayescascade.model.listed import ListedBudgetLearner
 from bayescascade.model.standard_errors import gain_error, share_error
 from bayescascade.report.numbers import with_error
@@ -49,11 +51,17 @@ _LEAST_LIMIT = 1e-3  # seconds
 _FITTING = 0.8  # share of a method's time; the rest is for predictions of the judging rows
 _LEAST_SHARE = 0.05  # share of all time: if less is left, no other method is tried
 _FIRST_ROWS = 100  # whose predictions show how long those of all rows take
-_N_FIRST, _FIRST = 2, 0.25  # folds, or share of the rows to learn from, of the first round
+_ENDS = 2, 3, N_FOLDS  # folds after each round
+_FIRST = 0.25  # share of the rows to learn from in the first round, with validation rows
 _FEW_CELLS = 100_000  # up to this number of cells, threads cost more than they save
 _FEW_METHODS = 3  # up to this number of methods, there is one round
-MOST_WORK = 6e7
-"""Work, in microseconds of a usual core, above which a method is not tried unless it is named."""
+EFFORTS = {
+    "quick": (("l1", "prune"), 3e6),
+    "normal": (IN_TURN, 6e7),
+    "thorough": ((*IN_TURN, "astc", "adapt-gbrt"), 6e8),
+}
+"""By effort, the methods to try, and the work, in microseconds of a usual core, above which a
+method is not tried unless it is named."""
 
 
 class Tried(NamedTuple):
@@ -145,7 +153,7 @@ class Judging(NamedTuple):
     def is_first(self) -> Flags:
         """The judging rows of the first round."""
         if self.validation is None:
-            return np.asarray(self.folds < _N_FIRST)
+            return np.asarray(self.folds < _ENDS[0])
         return np.ones_like(self.plain)
 
     @property
@@ -154,11 +162,16 @@ class Judging(NamedTuple):
         return N_FOLDS if self.validation is None else 1
 
     @property
+    def ends(self) -> Sequence[int]:
+        """The folds after each round; with validation rows there are two rounds."""
+        return _ENDS if self.validation is None else (_ENDS[0], _ENDS[-1])
+
+    @property
     def first(self) -> "Judging":
         """The judging by the rows of the first round alone."""
         if self.validation is not None:
             return self
-        words = f"rows in {_N_FIRST} of {N_FOLDS} folds"
+        words = f"rows in {_ENDS[0]} of {N_FOLDS} folds"
         return Judging(self.learning.part(self.is_first), None, words)
 
 
@@ -172,30 +185,39 @@ class Trying:
     n_trees: int
     # callable or None: takes a `samplers.Progress` as each method begins
     report: Callable[[samplers.Progress], object] | None
-    # results of the first round by method; None in this round
-    begun: Mapping[str, Tried] | None = field(default_factory=dict)
+    effort: str = "normal"  # "quick": the first round only, "thorough": no method is given up
+    folds: range = range(N_FOLDS)  # of this round; with validation rows, the last learns from all
+    begun: Mapping[str, Tried] = field(default_factory=dict)  # by method, of the round before
+    n_done: int = 0  # methods in rounds before, for reports
 
     def each(self, methods: Sequence[ListedBudgetLearner], watch: Watch) -> Iterator[Tried]:
         """Yield results of methods until time is up, after each of its rounds."""
-        if watch.seconds is not None or len(methods) <= _FEW_METHODS or not self.judging.has_first:
+        is_quick, has_rounds = self.effort == "quick", self.judging.has_first
+        has_rounds &= watch.seconds is None and self.effort != "thorough"
+        if not has_rounds or (len(methods) <= _FEW_METHODS and not is_quick):
             yield from self._round(methods, watch)
             return
-        first = []
-        for one in replace(self, begun=None)._round(methods, watch):
-            first.append(one)
-            yield one
-        kept = self._better_half(first)
-        yield from (one._replace(found=()) for one in first if one.method not in kept)
-        begun = {one.method: one for one in first}
-        yield from replace(self, begun=begun)._round(
-            [one for one in methods if one.name in kept], watch
-        )
+        ends = _ENDS[:1] if is_quick else self.judging.ends
+        trying = self
+        for begin, end in pairwise((0, *ends)):
+            found: list[Tried] = []
+            trying = replace(trying, folds=range(begin, end))
+            for one in trying._round(methods, watch):
+                found.append(one)
+                yield one
+            if end == ends[-1]:
+                return
+            kept = trying._better_half(found)
+            yield from (one._replace(found=()) for one in found if one.method not in kept)
+            begun = {one.method: one for one in found}
+            trying = replace(trying, begun=begun, n_done=trying.n_done + len(methods))
+            methods = [one for one in methods if one.name in kept]
 
     def final(self, tried: Tried, watch: Watch) -> Tried:
         """Return the result of a method that learns from all rows, if there is time."""
         listed, judging = BUDGET_LEARNERS[tried.method], self.judging
         if judging.validation is not None:
-            return replace(self, begun={})._in_time(listed, None) or tried
+            return self._in_time(listed, None) or tried
         limit = None if watch.seconds is None else watch.left
         with _alone():
             try:
@@ -208,7 +230,9 @@ class Trying:
 
     def _better_half(self, first: Sequence[Tried]) -> set[str]:
         """Return the methods that are best at some budget, and then those of the least error."""
-        seen = self.judging.is_first
+        seen: Any = slice(None)
+        if self.judging.validation is None:
+            seen = self.judging.folds < self.folds.stop
         errors = np.array([self.judging.errors(one.wrong, seen) for one in first])
         is_best = np.isin(np.arange(len(first)), errors.argmin(axis=0))
         order = np.lexsort((errors.mean(axis=1), ~is_best))
@@ -230,8 +254,7 @@ class Trying:
         """Report the method that begins, and the time used or the number of methods done."""
         if self.report is None:
             return
-        n_before = len(self.begun or ())
-        done, total = n_before + place, n_before + len(methods)
+        done, total = self.n_done + place, self.n_done + len(methods)
         if watch.seconds is not None:
             done, total = round(1e3 * (watch.seconds - watch.left)), round(1e3 * watch.seconds)
         nan = math.nan
@@ -259,27 +282,25 @@ class Trying:
             seconds = max(watch.left / (n_fits - number), fair / 2)
             return self._fitted(listed, rows, _FITTING * seconds, late)
 
-        judging, is_whole = self.judging, self.begun is not None
+        judging, is_whole = self.judging, self.folds.stop == N_FOLDS
         learning, validation = judging.learning, judging.validation
         if validation is not None:
             if not is_whole:
                 learning = learning.part(judging.is_learned_first)
             found = fit(learning, 0)
-            of_each = [_wrong(one, validation, learning, late) for one in found]
-            return Tried(listed.name, found, np.array(of_each), is_whole, is_whole)
+            wrong = _wrong(found, validation, learning, late)
+            return Tried(listed.name, found, wrong, is_whole, is_whole)
         wrong, folds = np.zeros((len(self.budgets), len(learning.y)), np.bool_), judging.folds
-        numbers = range(N_FOLDS if is_whole else _N_FIRST)
-        if self.begun:
-            numbers, wrong = range(_N_FIRST, N_FOLDS), self.begun[listed.name].wrong.copy()
+        if listed.name in self.begun:
+            wrong = self.begun[listed.name].wrong.copy()
         found = []
-        for number in numbers:
+        for number in self.folds:
             inside = folds == number
             others, judged = learning.part(~inside), learning.part(inside)
-            of_fold: list[Any] = [None] * len(wrong)
+            of_fold: list[BudgetedClassifier] = []
             if inside.any() and np.unique(others.y).size > 1:
                 found = of_fold = fit(others, number)
-            for row, one in enumerate(of_fold):
-                wrong[row, inside] = _wrong(one, judged, others, late)
+            wrong[:, inside] = _wrong(of_fold, judged, others, late)
         return Tried(listed.name, found or fit(learning, 0), wrong, is_whole, False)
 
     def _fitted(
@@ -287,6 +308,7 @@ class Trying:
     ) -> list[BudgetedClassifier]:
         """Return for each budget a classifier; OutOfTime between them."""
         given = {**listed.given, **listed.in_trials, **listed.of_trees(self.n_trees)}
+        given |= listed.in_folds if self.judging.validation is None else {}
         given |= copy.deepcopy(self.given)  # each method gets the same state of a generator
         if np.size(rows.X) < _FEW_CELLS:
             given["n_jobs"] = 1
@@ -317,12 +339,12 @@ def _alone() -> Iterator[None]:
         yield
 
 
-def _wrong(found: BudgetedClassifier | None, judged: Rows, learned: Rows, late: Watch) -> Flags:
-    """Return the errors of a classifier, or those of the commonest class if there is none.
+def _wrong(found: Sequence[BudgetedClassifier], judged: Rows, learned: Rows, late: Watch) -> Flags:
+    """Return the errors of classifiers, or those of the commonest class if there are none.
 
     OutOfTime before all rows are predicted, as soon as the first ones show that it takes too long.
     """
-    if found is None:
+    if not found:
         return np.asarray(judged.y != learned.commonest)
     parts: list[Flags] = []
     began, n_done, n_rows = perf_counter(), 0, len(judged.y)
@@ -332,9 +354,19 @@ def _wrong(found: BudgetedClassifier | None, judged: Rows, learned: Rows, late: 
             raise OutOfTime
         places = np.arange(n_done, min(max(_FIRST_ROWS, 2 * n_done), n_rows))
         n_done += places.size
-        said = found.predict(_safe_indexing(judged.X, places))
-        parts.append(np.asarray(said != judged.y[places]))
-    return np.concatenate(parts)
+        said = _predicted(found, _safe_indexing(judged.X, places))
+        parts.append(np.array([of_one != judged.y[places] for of_one in said]))
+    return np.concatenate(parts, axis=1)
+
+
+def _predicted(found: Sequence[BudgetedClassifier], X: Any) -> Iterator[NDArray[Any]]:
+    """Yield the predictions of each classifier; those that share an encoder read rows once."""
+    read: dict[int, Matrix] = {}
+    for one in found:
+        key = id(one._encoder)
+        if key not in read:
+            read[key] = one._matrix(X)
+        yield one.classes_[one._probabilities(read[key]).argmax(axis=1)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,6 +72,7 @@ ASTC = ListedBudgetLearner(
     SubmodularTreeParameters,
     "grow a tree of linear classifiers",
     of_trees=lambda _: {},
+    price=100.0,
 )
 
 L1 = ListedBudgetLearner(
@@ -89,5 +90,6 @@ CSTC = ListedBudgetLearner(
     CostSensitiveTreeParameters,
     "learn a tree of linear classifiers whose nodes are learned jointly",
     of_trees=lambda _: {},
+    in_trials={"max_iter": 100},
     price=40.0,
 )

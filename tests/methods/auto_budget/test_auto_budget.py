@@ -13,8 +13,7 @@ from bayescascade import (
     SubmodularTreeClassifier,
 )
 from bayescascade.costs.choice import FEW_ROWS
-from bayescascade.methods.auto_budget import estimators
-from bayescascade.methods.auto_budget.trying import Judging, Rows, Trying
+from bayescascade.methods.auto_budget.trying import EFFORTS, Judging, Rows, Trying
 from bayescascade.methods.listed import BUDGET_LEARNERS, IN_TURN
 from tests.interrupts import interrupted
 
@@ -130,12 +129,34 @@ def test_what_time_does_not_allow_is_said():
 
 def test_large_tables_leave_out_slow_methods_by_name(monkeypatch):
     """By the number of cells and not by a clock, so that a seed fixes the choice."""
-    monkeypatch.setattr(estimators, "MOST_WORK", 0.0)
+    monkeypatch.setitem(EFFORTS, "normal", (IN_TURN, 0.0))
     model = AutoBudgetClassifier(budget=1.0, random_state=0).fit(*rows(100))
     assert (model.method_, model.skipped_) == ("l1", IN_TURN[1:])
     words = f"not tried because of the size of the table: {', '.join(IN_TURN[1:])}"
     assert words in " ".join(str(model).split())
-    assert min(BUDGET_LEARNERS[name].price for name in IN_TURN) > 0.0
+    named = {name for names, _ in EFFORTS.values() for name in names}
+    assert min(BUDGET_LEARNERS[name].price for name in named) > 0.0
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_learned"), [(300, [240, 240, 300]), (2 * FEW_ROWS, [376, 1501])]
+)
+def test_quick_is_the_first_round_of_two_methods(n_rows, n_learned, fits):
+    """Seconds are what it is asked for; its answer still learns from all rows."""
+    given = {**QUICK, "methods": ("l1",), "effort": "quick"}
+    model = AutoBudgetClassifier(budget=1.0, **given).fit(*linear(n_rows))
+    assert [n for _, n, *_ in fits] == n_learned
+    assert model.choice_ is not None
+    assert [one.name for one in model.set_params(methods=None).tried_methods] == ["l1", "prune"]
+
+
+def test_thorough_gives_no_method_up(monkeypatch):
+    """One that is behind on two folds may win on all five."""
+    monkeypatch.setattr("bayescascade.methods.auto_budget.trying._FEW_METHODS", 1)
+    model = AutoBudgetClassifier(budget=1.0, effort="thorough", **QUICK).fit(*rows(100))
+    assert (model.behind_, set(model.candidates_["method"])) == ((), {"l1", "astc"})
+    every = [one.name for one in model.set_params(methods=None).tried_methods]
+    assert every[: len(IN_TURN)] == list(IN_TURN)
 
 
 @pytest.mark.slow
@@ -146,9 +167,7 @@ def test_the_better_half_goes_on_after_a_first_round(n_rows):
     model = AutoBudgetClassifier(budget=1.0, **given).fit(*rows(n_rows))
     assert set(model.behind_) == {"l1", "cstc"}
     assert set(model.candidates_["method"]) == {"astc", "miser"}
-    assert f"given up after the first round: {', '.join(model.behind_)}" in " ".join(
-        str(model).split()
-    )
+    assert f"given up early: {', '.join(model.behind_)}" in " ".join(str(model).split())
 
 
 @pytest.mark.parametrize("n_rows", [100, 2 * FEW_ROWS])
@@ -227,6 +246,7 @@ def test_progress_says_which_method_is_fitted():
         ({"methods": ("no such",)}, "methods must be some of forest, prune, "),
         ({"methods": ()}, "methods must be some of forest, prune, "),
         ({"costs": {2: float("nan")}}, "cost"),
+        ({"effort": "slow"}, "effort must be .*quick.*normal.*thorough.*, got 'slow'"),
         ({"budget": -1.0}, "budget must be a finite number >= 0, got -1"),
     ],
 )
