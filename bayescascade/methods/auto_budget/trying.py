@@ -229,14 +229,18 @@ class Trying:
         return tried._replace(found=found, is_final=True)
 
     def _better_half(self, first: Sequence[Tried]) -> set[str]:
-        """Return the methods that are best at some budget, and then those of the least error."""
+        """Return the methods that are best at some budget, and then those of the least error.
+
+        After the first round at least two are kept, so that the last one compares.
+        """
         seen: Any = slice(None)
         if self.judging.validation is None:
             seen = self.judging.folds < self.folds.stop
         errors = np.array([self.judging.errors(one.wrong, seen) for one in first])
         is_best = np.isin(np.arange(len(first)), errors.argmin(axis=0))
         order = np.lexsort((errors.mean(axis=1), ~is_best))
-        return {first[place].method for place in order[: (len(first) + 1) // 2]}
+        n_kept = max((len(first) + 1) // 2, 2 if self.begun else 1)
+        return {first[place].method for place in order[:n_kept]}
 
     def _round(self, methods: Sequence[ListedBudgetLearner], watch: Watch) -> Iterator[Tried]:
         """Yield results of methods."""
