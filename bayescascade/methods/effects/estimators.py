@@ -361,11 +361,13 @@ class EffectModel(MatrixEstimator):
     def _how_made(self) -> Page:
         return self._learned.how_made()
 
-    def _page(self) -> Page:
+    def page(self) -> Page:
+        """Return for whom the treatment works, then how this was learned, and the rules."""
+        heading, *made = self._details()
         told = [Pieces([text]) for text in self._words_lead()]
-        return (*told, BLANK, *self._learned.page(), *self._rules_page())
+        return (heading, *told, BLANK, *made, *self._page())
 
-    def _shown(self) -> Page:
+    def _page(self) -> Page:
         return (*self._learned.page(), *self._rules_page())
 
     def _rules_page(self) -> Page:
