@@ -19,7 +19,8 @@ from bayescascade.cli.options import (
     split_commas,
     with_options,
 )
-from bayescascade.cli.output import interrupted, note, shown_count
+from bayescascade.cli.output import interrupted, note
+from bayescascade.cli.progress_lines import count_progress
 from bayescascade.cli.reading import with_reading
 from bayescascade.cli.splitting import SPLIT_SEED, test_share_option
 from bayescascade.methods.auto_budget.parameters import AUTO, AutoBudgetParameters
@@ -187,7 +188,7 @@ class FoundWithin:
         """Show the number of finished budgets, unless the model reports its own progress."""
         if hasattr(model, "progress"):
             return nullcontext(lambda *_: None)
-        return shown_count("budgets", n_budgets)
+        return count_progress("budgets", n_budgets)
 
     @cached_property
     def _curve(self) -> "CostAccuracyCurve":

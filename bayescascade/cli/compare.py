@@ -10,7 +10,8 @@ from bayescascade.cli.cluster import with_cluster
 from bayescascade.cli.declared import Models, option_of, parameters_of, words_of
 from bayescascade.cli.learning import Lesson, Task, learning, outputs_of
 from bayescascade.cli.options import COLUMN_OPTIONS, split_commas, with_options
-from bayescascade.cli.output import echo_page, note, shown_count
+from bayescascade.cli.output import echo_page, note
+from bayescascade.cli.progress_lines import count_progress
 from bayescascade.cli.reading import with_reading
 from bayescascade.methods.listed import DENSITIES
 from bayescascade.model.parameters import ComparisonParameters
@@ -77,7 +78,7 @@ def compare(data: tuple[str, ...], **options: Any) -> tuple[Task, Lesson]:
             if finished and not task.as_json:  # the last one is printed at the end
                 echo_page(finished[-1].page())
                 click.echo()
-            with shown_count(f"{table.source}, fits", n_fits) as done:
+            with count_progress(f"{table.source}, fits", n_fits) as done:
                 finished.append(learn_and_score(table, models=models, done=done, **how))
             if finished[-1].interrupted:
                 break
@@ -107,7 +108,7 @@ def _of_classifiers(
 
     def learn() -> Any:
         total = 5 * len(models or CLASSIFIERS)
-        with shown_count(f"{source.label}, fits", total) as done:
+        with count_progress(f"{source.label}, fits", total) as done:
             return compare_classifiers(X, y, done=done, **how)
 
     finished = "classifiers finished: {}".format

@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
@@ -177,26 +177,6 @@ def check_picture(option: str, path: str | None) -> None:
     check_plots()
     if Path(path).suffix.lower() not in _PICTURES:
         raise click.UsageError(f"{option} must end in {', '.join(_PICTURES)}, got {path}")
-
-
-def shown_count(description: str, total: int) -> AbstractContextManager[Callable[..., object]]:
-    """Return a context with a bar on terminals, whose function is called after each of `total`."""
-    if not sys.stderr.isatty():
-        return nullcontext(lambda *_: None)
-    from bayescascade.cli.progress import count_bar
-
-    return count_bar(description, total)
-
-
-def shown_rows(
-    description: str, total: int | None
-) -> AbstractContextManager[Callable[[int], object]]:
-    """Return a context with a bar of rows on terminals, whose function takes the number done."""
-    if not sys.stderr.isatty():
-        return nullcontext(lambda _: None)
-    from bayescascade.cli.progress import rows_bar
-
-    return rows_bar(description, total)
 
 
 def check_outputs(outputs: Mapping[str, str | None], inputs: Mapping[str, str | None]) -> None:

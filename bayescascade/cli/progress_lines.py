@@ -1,5 +1,6 @@
-"""Progress of a search on stderr: a bar on a terminal, otherwise a line per minute."""
+"""Progress on stderr: a bar on a terminal, otherwise a line per minute."""
 
+import itertools
 import math
 import sys
 import threading
@@ -29,6 +30,13 @@ def search_progress(size: str, sizes: str) -> Iterator[Callable[["samplers.Progr
         with progress_bar(size, sizes) as show:
             yield show
         return
+    with _lines() as hear:
+        yield hear
+
+
+@contextmanager
+def _lines() -> Iterator[Callable[["samplers.Progress"], None]]:
+    """Say a line per minute while the block runs, from the reports to the yielded function."""
     lines, is_over = ProgressLines(say), threading.Event()
 
     def tick() -> None:  # in a thread, because a search may send no report for minutes
@@ -45,12 +53,47 @@ def search_progress(size: str, sizes: str) -> Iterator[Callable[["samplers.Progr
 
 
 @contextmanager
-def stage_progress(stage: str) -> Iterator[None]:
-    """Say that a stage of unknown length is running, while the block runs."""
+def count_progress(description: str, total: int) -> Iterator[Callable[..., object]]:
+    """Report progress while the block runs; yield a function to be called after each of `total`."""
+    if sys.stderr.isatty():
+        from bayescascade.cli.progress import count_bar
+
+        with count_bar(description, total) as done:
+            yield done
+        return
+    n_done = itertools.count(1)
+    with _lines() as hear:
+        hear(_counted(description, 0, total))
+        yield lambda *_: hear(_counted(description, next(n_done), total))
+
+
+@contextmanager
+def rows_progress(description: str, total: int | None) -> Iterator[Callable[[int], object]]:
+    """Report progress while the block runs; yield a function that takes the number of rows done.
+
+    `total` may be approximate, and None if it is unknown.
+    """
+    if sys.stderr.isatty():
+        from bayescascade.cli.progress import rows_bar
+
+        with rows_bar(description, total) as show:
+            yield show
+        return
+    with _lines() as hear:
+        yield lambda n: hear(_counted(f"{description}, {n:,} rows", n, total or 0))
+
+
+def _counted(phase: str, done: int, total: int) -> "samplers.Progress":
     from samplers import Progress
 
+    return Progress(phase, done, total, math.nan, math.nan, math.nan, {})
+
+
+@contextmanager
+def stage_progress(stage: str) -> Iterator[None]:
+    """Say that a stage of unknown length is running, while the block runs."""
     with search_progress("", "") as show:
-        show(Progress(stage, 0, 0, math.nan, math.nan, math.nan, {}))
+        show(_counted(stage, 0, 0))
         yield
 
 
@@ -102,7 +145,7 @@ class ProgressLines:
         if self._heard is None:
             return "reading the table, or compiling (only the first time)"
         report, left = self._heard.report, self._left(self._heard, now)
-        share = f" {report.done / report.total:.0%}" if report.total else ""
+        share = f" {min(report.done / report.total, 1.0):.0%}" if report.total else ""
         news = [f"{report.phase}{share}"]
         if left is not None:
             news.append(f"about {_clock_text(left)} left in this phase")

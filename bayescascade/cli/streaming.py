@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from bayescascade.base.errors import BayesCascadeError, DataError
 from bayescascade.base.files import replaced_file
 from bayescascade.cli.interrupts import deferred_interrupts
-from bayescascade.cli.output import csv_texts, interrupted, rows_of, shown_rows, write_texts
+from bayescascade.cli.output import csv_texts, interrupted, rows_of, write_texts
+from bayescascade.cli.progress_lines import rows_progress
 
 Columns: TypeAlias = Mapping[str, Sequence[object] | NDArray[Any] | pyarrow.Array]
 """A block of rows, by column name: columns of Arrow, of texts or of numbers."""
@@ -33,7 +34,7 @@ _PARQUET = (".parquet", ".pq")
 def tell_blocks(
     data: str, blocks: Generator[Columns, None, None]
 ) -> Generator[Columns, None, None]:
-    """Yield blocks made from the rows of a file; on a terminal, show the number of rows done.
+    """Yield blocks made from the rows of a file, and show the number of rows done.
 
     The code that makes the blocks may use all cores.
     """
@@ -41,7 +42,7 @@ def tell_blocks(
 
     n_done = 0
     with (
-        shown_rows(Path(data).name, _n_rows(data)) as show,
+        rows_progress(Path(data).name, _n_rows(data)) as show,
         closing(blocks),
         parallel_config("threading", n_jobs=-1),
     ):

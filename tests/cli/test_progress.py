@@ -5,12 +5,14 @@ import math
 import re
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import pandas as pd
 import pytest
 
 import bayescascade
 import samplers
+from bayescascade.cli import progress_lines
 from bayescascade.cli.progress import progress_bar
 from bayescascade.cli.progress_lines import ProgressLines
 from tests.cli.conftest import TITANIC, run
@@ -120,6 +122,21 @@ def test_lines_come_though_nothing_is_heard():
     unknown.hear("proof", 0, 0)
     unknown.wait(10)
     assert unknown.said == ["after 0:10: proof, best log posterior -5.50"]
+
+
+def test_counts_of_fits_and_rows_are_said_elsewhere_than_on_terminals(monkeypatch):
+    """A comparison of classifiers takes minutes, and an empty log might be a program that hangs."""
+    heard = []
+    monkeypatch.setattr(progress_lines, "_lines", lambda: nullcontext(heard.append))
+    with progress_lines.count_progress("titanic.csv, fits", 30) as done:
+        done("rules")
+        done("rules")
+    with progress_lines.rows_progress("titanic.csv", None) as show:
+        show(2_000)
+    told = [(one.phase, one.done, one.total) for one in heard]
+    assert told == [
+        *(("titanic.csv, fits", n, 30) for n in range(3)), ("titanic.csv, 2,000 rows", 2_000, 0)
+    ]  # fmt: skip
 
 
 def test_a_time_limit_of_a_command_ends_it_with_a_model(tmp_path):

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from bayescascade.base.errors import DataError
-from bayescascade.cli import output, progress, rows, scoring, streaming
+from bayescascade.cli import progress, progress_lines, rows, scoring, streaming
 from tests.cli.conftest import CLINIC, TIC_TAC_TOE, TITANIC, run
 from tests.cli.test_processes import COMMAND, environment
 from tests.commands import read_written
@@ -76,8 +76,8 @@ def test_a_terminal_shows_rows_speed_and_time_left(monkeypatch):
     assert texts == ["300,000 rows  10,000 rows/s", "1:10 left"]
     told.total = None  # as of a compressed file
     assert str(progress._Left().render(told)) == ""
-    monkeypatch.setattr(output.sys.stderr, "isatty", lambda: True)
-    with output.shown_rows("rows.csv", None) as show:
+    monkeypatch.setattr(progress_lines.sys.stderr, "isatty", lambda: True)
+    with progress_lines.rows_progress("rows.csv", None) as show:
         show(5)
 
 
