@@ -8,12 +8,13 @@ grid, so its row is kept.
 """
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
-from bayescascade.base.arrays import Codes, Floats, Integers
+from bayescascade.base.arrays import Codes, Flags, Floats, Integers
 
 _LIMB_BITS = 32
 _N_LIMBS = 3
@@ -44,11 +45,7 @@ class DistinctRows:
 
     def add_sums(self, codes: NDArray[np.integer], limbs: Integers) -> None:
         """Add rows, some of which may be equal, with their weights as integers; see `to_limbs`."""
-        words = np.zeros((len(self._word_columns), codes.shape[1]), dtype=np.uint64)
-        for word, columns in zip(words, self._word_columns, strict=True):
-            for column in columns:
-                word *= np.uint64(self._n_levels[column])
-                word += codes[column].astype(np.uint64)
+        words = _folded(codes, self._n_levels, self._word_columns)
         if self._is_repetitive:
             n_rows = words.shape[1]
             words, limbs = _sum_equal_rows(words, limbs)
@@ -118,6 +115,40 @@ class DistinctRows:
         return weights
 
 
+def distinct_places(
+    codes: NDArray[np.integer], n_levels: Sequence[int]
+) -> tuple[Integers, Integers]:
+    """Return `index` and `inverse` of ``np.unique(codes, axis=1)``, ten times faster.
+
+    codes (n_columns, n_rows) are from 0 to n_levels - 1, (n_columns,). Of equal rows, any is the
+    one indexed.
+    """
+    words = _folded(codes, n_levels, _columns_of_words(list(n_levels)))
+    order, places = np.lexsort(words[::-1]), np.empty(codes.shape[1], np.int64)
+    is_first = _first_of_equal(words[:, order])
+    places[order] = np.cumsum(is_first) - 1
+    return order[is_first], places
+
+
+def _folded(
+    codes: NDArray[np.integer], n_levels: Sequence[int] | Integers, words: list[list[int]]
+) -> NDArray[np.uint64]:
+    """Return the words of rows, (n_words, n_rows), given the columns of each word."""
+    folded = np.zeros((len(words), codes.shape[1]), dtype=np.uint64)
+    for word, columns in zip(folded, words, strict=True):
+        for column in columns:
+            word *= np.uint64(n_levels[column])
+            word += codes[column].astype(np.uint64)
+    return folded
+
+
+def _first_of_equal(words: NDArray[np.uint64]) -> Flags:
+    """Return which of sorted rows are unlike the row before, (n_rows,)."""
+    is_first = np.ones(words.shape[1], dtype=np.bool_)
+    is_first[1:] = (words[:, 1:] != words[:, :-1]).any(axis=0)
+    return is_first
+
+
 def _columns_of_words(n_levels: list[int]) -> list[list[int]]:
     """Group consecutive columns so that each group's number of cells fits 64 bits."""
     groups: list[list[int]] = []
@@ -155,7 +186,5 @@ def _sum_by_sorting(
         return words, limbs
     order = np.argsort(words[0]) if len(words) == 1 else np.lexsort(words[::-1])
     words, limbs = words[:, order], limbs[:, order]
-    is_first = np.ones(words.shape[1], dtype=bool)
-    is_first[1:] = (words[:, 1:] != words[:, :-1]).any(axis=0)
-    starts = np.flatnonzero(is_first)
+    starts = np.flatnonzero(_first_of_equal(words))
     return words[:, starts], np.add.reduceat(limbs, starts, axis=1)

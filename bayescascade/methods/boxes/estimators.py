@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import ceil, inf
+from math import ceil, inf, nan
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+import samplers
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_integer, check_real
 from bayescascade.methods.boxes.base import BoxesClassifier, RareRows
@@ -179,7 +180,8 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
         # seeds depend on the number of chains, so a checkpoint with another number is refused
         seeds = seed_sequence(search.random_state).spawn(search.n_chains + 2)[-2:]
         with search.watch.part(0.5):
-            others = replace(search, n_chains=n_others, random_state=seeds[1], is_last=False)
+            others = replace(search, n_chains=n_others, random_state=seeds[1], is_last=False,
+                             progress=_without_densities(search.progress))  # fmt: skip
             shown = self._sample("gibbs", training, others)
         if self.run_.interrupted:
             return shown
@@ -278,8 +280,10 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
         for weight in given.tolist():
             check_real("weights", weight, above=0.0)
         watch, found, start, work = search.watch, [], None, 2.0 * self._most_work()
+        costs = Costs(1.0, self.box_cost, self.side_cost)
+        every = LevelRows(*training, costs)
         for left, weight in zip(range(len(given), 0, -1), given.tolist(), strict=True):
-            rows = LevelRows(*training, Costs(weight, self.box_cost, self.side_cost))
+            rows = every.with_costs(replace(costs, negative_weight=weight))
             with watch.part(1.0 / left):
                 one = best_union(
                     rows, self.n_boxes, start=start, watch=watch,
@@ -393,3 +397,16 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
 
     def _read_learned(self, record: Mapping[str, Any]) -> LearnedBoxes:
         return LearnedBoxes.from_record(record, len(self._encoder.source), self.prior_weight)
+
+
+def _without_densities(
+    progress: Callable[[samplers.Progress], object] | None,
+) -> Callable[[samplers.Progress], object] | None:
+    """Return a function that reports chains of "gibbs" without log posteriors.
+
+    They are on another scale than those of "beta", which follow and are printed.
+    """
+    if progress is None:
+        return None
+    hidden = {"best_log_density": nan, "log_density": nan, "described": {}}
+    return lambda one: progress(one._replace(phase=f"gibbs: {one.phase}", **hidden))

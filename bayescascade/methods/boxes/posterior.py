@@ -31,6 +31,7 @@ from scipy.special import betaln, gammaln
 from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import TooLargeError
 from bayescascade.base.validation import check_choice
+from bayescascade.data.distinct_rows import distinct_places
 from bayescascade.methods.boxes.exact.levels import Costs, balanced, checked_rows
 from bayescascade.methods.boxes.kernels import sweep as kernels
 from bayescascade.methods.boxes.kernels.layout import N_BOXES, ROUNDING, BoxModel, BoxWorkspace
@@ -154,16 +155,14 @@ class BoxPosterior(CompiledPosterior[BoxState]):
         self.side_cost = self.costs.side_cost
         self.cuts = [_cuts(column, self.max_cuts) for column in rows.T]
         self._n_cuts = np.array([len(cuts) for cuts in self.cuts], np.int64)
-        codes = np.empty((len(rows), 1 + rows.shape[1]), np.uint16)
-        codes[:, 0] = ~flags
+        codes = np.empty((1 + rows.shape[1], len(rows)), np.uint16)
+        codes[0] = ~flags  # positives first
         for column, cuts in enumerate(self.cuts):
-            codes[:, column + 1] = np.searchsorted(cuts, rows[:, column])
-        found, places = np.unique(codes, axis=0, return_inverse=True)  # positives first
-        self._weights = np.bincount(places.ravel(), weights, len(found)).astype(np.float64)
-        self._codes, self._n_positives = (
-            np.ascontiguousarray(found.T[1:]),
-            int((found[:, 0] == 0).sum()),
-        )
+            codes[column + 1] = np.searchsorted(cuts, rows[:, column])
+        first, places = distinct_places(codes, [2, *(self._n_cuts + 1).tolist()])
+        self._weights = np.bincount(places, weights, len(first)).astype(np.float64)
+        self._codes = np.ascontiguousarray(codes[1:, first])
+        self._n_positives = int((codes[0, first] == 0).sum())
         self.totals = self._of_kinds(self._weights)
         self._known: dict[BoxState, Floats] = {}
 

@@ -27,6 +27,7 @@ box's level, at every side: ties, and negatives between two values, are no speci
 """
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -38,6 +39,7 @@ from bayescascade.base.arrays import Codes, Flags, Floats, Integers
 from bayescascade.base.errors import DataError
 from bayescascade.base.validation import check_weights
 from bayescascade.base.watch import Watch
+from bayescascade.data.distinct_rows import distinct_places
 from bayescascade.methods.boxes.parameters import MOST_BOXES, ObjectiveParameters
 from bayescascade.methods.boxes.union import BoxUnion
 from bayescascade.model.guard import UNIT, share_of_sums
@@ -86,14 +88,23 @@ class LevelRows:
 
     def _distinct(self, chosen: Flags) -> tuple[Codes, Floats]:
         rows = self.rows[chosen]
-        depths = np.empty((len(rows), 2 * rows.shape[1]), np.int32)
+        places = np.empty((rows.shape[1], len(rows)), np.int64)  # twice the first depth, + is at it
         for column, values in enumerate(self.values):
-            depths[:, 2 * column] = np.searchsorted(values, rows[:, column], "right")
-            below = np.searchsorted(values, rows[:, column], "left")
-            depths[:, 2 * column + 1] = len(values) - below
-        found, places = np.unique(depths, axis=0, return_inverse=True)
-        summed = np.bincount(places.ravel(), self.weights[chosen], len(found))
-        return np.ascontiguousarray(found), summed.astype(np.float64)
+            upper = np.searchsorted(values, rows[:, column], "right")
+            places[column] = 3 * upper - np.searchsorted(values, rows[:, column], "left")
+        n_values = np.array([len(values) for values in self.values])
+        first, of_rows = distinct_places(places, (2 * n_values + 2).tolist())
+        upper, is_at = np.divmod(places[:, first].T, 2)
+        depths = np.stack([upper, n_values - upper + is_at], axis=2).reshape(len(first), -1)
+        summed = np.bincount(of_rows, self.weights[chosen], len(first))
+        return depths.astype(np.int32), summed.astype(np.float64)
+
+    def with_costs(self, costs: Costs) -> "LevelRows":
+        """Return the same rows with other costs."""
+        other = copy(self)
+        other.costs = costs
+        other.__dict__.pop("rounding", None)
+        return other
 
     @property
     def n_levels(self) -> Integers:

@@ -112,8 +112,7 @@ class _Search:
 
     def begin(self) -> None:
         """Begin with the best box for free sides, which is found quickly, and improve it."""
-        free = replace(self.rows.costs, side_cost=0.0)
-        rows = LevelRows(self.rows.rows, self.rows.is_positive, self.rows.weights, free)
+        rows = self.rows.with_costs(replace(self.rows.costs, side_cost=0.0))
         _, found, _ = self.look(rows, 1, 0.0)
         if found is not None:
             start = self.rows.levels(rows.tight(found).halfway(rows.rows))
