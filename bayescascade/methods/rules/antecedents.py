@@ -270,26 +270,26 @@ def row_arrays(
     items: Codes,
 ) -> RowArrays:
     """Return arrays for kernels from codes (p, n), weights, labels (n,) and items (n_items, 3)."""
-    position = np.empty(weights.size, np.int64)  # index of each row's bit
-    runs: list[tuple[int, int, int, float]] = []
-    n_words = 0
-    ends = np.cumsum(np.bincount(labels, minlength=n_classes))[:-1]
-    for label, inside in enumerate(np.split(np.lexsort((weights, labels)), ends)):
-        alike = np.split(inside, np.flatnonzero(np.diff(weights[inside])) + 1)
-        rest = np.concatenate([inside[:0], *(rows for rows in alike if rows.size < _WORD)])
-        for group in [*(rows for rows in alike if rows.size >= _WORD), rest]:
-            if group.size:
-                position[group] = _WORD * n_words + np.arange(group.size)
-                end = n_words + -(-group.size // _WORD)
-                is_even = bool(np.all(weights[group] == weights[group[0]]))
-                weight = float(weights[group[0]]) if is_even else np.nan
-                runs.append((n_words, end, label, weight))
-                n_words = end
+    order = np.lexsort((weights, labels))
+    is_new = np.ones(order.size, np.bool_)
+    is_new[1:] = np.diff(labels[order]) != 0
+    piece = np.cumsum(is_new | (np.diff(weights[order], prepend=np.nan) != 0.0)) - 1
+    is_small = np.bincount(piece)[piece] < _WORD  # rows of equal weight that do not fill a word
+    others = np.lexsort((is_small, labels[order]))  # last of their class, in one run
+    order, piece, is_small = order[others], piece[others], is_small[others]
+    is_new[1:] |= np.where(is_small[1:], ~is_small[:-1], np.diff(piece) != 0)
+    first = np.flatnonzero(is_new)
+    sizes = np.diff(first, append=order.size)
+    run_end = np.cumsum(-(-sizes // _WORD))
+    n_words = int(run_end.max(initial=0))
+    run_start = np.concatenate([[0], run_end[:-1]])
+    position = np.empty(order.size, np.int64)  # index of each row's bit
+    position[order] = np.arange(order.size) + np.repeat(_WORD * run_start - first, sizes)
+    least, most = weights[order[first]], weights[order[first + sizes - 1]]
     n_bits = _WORD * n_words
     row_weights, is_row, rows = np.zeros(n_bits), np.zeros(n_bits, np.bool_), np.zeros(n_bits, int)
     row_weights[position], is_row[position] = weights, True
     rows[position] = np.arange(weights.size)
-    table = np.array(runs, np.float64).reshape(-1, 4)
     bits = np.empty((items.shape[0], n_words), np.uint64)
     for column in np.unique(items[:, 0]):  # few columns have many items
         of_rows, places = codes[column, rows], np.flatnonzero(items[:, 0] == column)
@@ -299,10 +299,10 @@ def row_arrays(
     return RowArrays(
         bits=bits,
         everyone=_pack(is_row),
-        run_start=table[:, 0].astype(np.int64),
-        run_end=table[:, 1].astype(np.int64),
-        run_class=table[:, 2].astype(np.int64),
-        run_weight=table[:, 3].copy(),
+        run_start=run_start,
+        run_end=run_end,
+        run_class=labels[order[first]].astype(np.int64),
+        run_weight=np.where(least == most, least, np.nan),
         row_weights=row_weights,
         n_classes=n_classes,
     )

@@ -162,14 +162,15 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
         if not found.is_optimal and found.n_visited >= most:
             extent += ", the limit of the search"
         is_rounding = found.is_optimal and found.gap > 0
+        is_interrupted = annealed.interrupted or found.interrupted
         return Solution(
             result=found,
             state=found.state,
             log_density=found.log_density,
             certificate=Certificate(found.gap, extent, None, is_rounding=is_rounding),
             seconds=perf_counter() - started,
-            interrupted=annealed.interrupted or found.interrupted,
-            timed_out=not found.is_optimal and search.watch.left == 0.0,
+            interrupted=is_interrupted,
+            timed_out=not (found.is_optimal or is_interrupted) and found.n_visited < most,
         )
 
     @abstractmethod
@@ -245,8 +246,8 @@ class DensityRuleList(
         Seconds, from its beginning, after which `fit` stops with the best result so far, which
         `summary_` reports. The result may then depend on the machine. An exact search returns its
         best list and a bound on how much more probable another list may be. Listing the candidate
-        rules and the cells of the domain is not interrupted, nor is compiling at the first fit.
-        Annealing gets up to half of the remaining time.
+        rules is not interrupted, nor is compiling at the first fit. Annealing gets up to half of
+        the remaining time.
 
     Attributes
     ----------

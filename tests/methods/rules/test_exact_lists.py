@@ -3,6 +3,7 @@
 A bound that is too low makes a list "optimal" that is not, and nobody would notice.
 """
 
+import math
 import signal
 from itertools import combinations, permutations
 from math import lgamma
@@ -13,7 +14,11 @@ import pytest
 
 from bayescascade.base.errors import TooLargeError
 from bayescascade.data.table import Table
-from bayescascade.methods.rules.exact import bounds as bounds_module, search as search_module
+from bayescascade.methods.rules.exact import (
+    bounds as bounds_module,
+    points as points_module,
+    search as search_module,
+)
 from bayescascade.methods.rules.exact.bounds import Prefix
 from bayescascade.methods.rules.exact.search import best_list
 from bayescascade.methods.rules.excess import log_excess
@@ -24,7 +29,16 @@ from bayescascade.methods.rules.rule_list import RuleList
 from tests import reference, rules_reference
 from tests.documents import ROOT
 from tests.methods.rules.large import lists_of, shortfalls
-from tests.methods.rules.problems import BINS, FRACTIONAL, GAPS, PAIR, PROBLEMS, THREE, each
+from tests.methods.rules.problems import (
+    BINS,
+    DENSITIES,
+    FRACTIONAL,
+    GAPS,
+    PAIR,
+    PROBLEMS,
+    THREE,
+    each,
+)
 
 ROUNDING = 1e-9
 MEMORY = 2e9
@@ -313,6 +327,31 @@ def test_a_limit_ends_the_rules_of_one_prefix(n_looks, rng, monkeypatch):
     assert not found.is_optimal
     assert found.log_density == pytest.approx(proved.log_density, abs=ROUNDING)
     assert found.upper_bound >= proved.log_density
+
+
+def exceeded(monkeypatch):
+    """Return by how much densities of lists exceed a bound for which no cell was listed, nats."""
+    found = []
+    for problem in DENSITIES:
+        posterior = problem.posterior(expected_rules=20.0)  # more parts, so more slack
+        with monkeypatch.context() as patch:
+            patch.setattr(points_module, "_LISTING", math.inf)
+            ended = best_list(posterior, time_limit=1e9)
+        assert (ended.n_visited, ended.is_optimal, ended.state) == (0, False, RuleList())
+        assert ended.log_density == pytest.approx(posterior.log_density(RuleList()))
+        found.append(float(problem.log_densities(expected_rules=20.0).max()) - ended.upper_bound)
+    return found
+
+
+def test_a_limit_ends_the_list_of_cells_with_a_bound(monkeypatch):
+    """Ten million cells took 14 seconds of a limit of four."""
+    assert max(exceeded(monkeypatch)) <= 0.0
+
+
+def test_bounds_without_slack_of_unlisted_cells_are_seen(monkeypatch):
+    """The broken twin."""
+    monkeypatch.setattr(bounds_module, "_slack", lambda n, *_: np.zeros(n))
+    assert max(exceeded(monkeypatch)) > 0.0
 
 
 def test_the_trace_ends_in_the_result(rng, monkeypatch):

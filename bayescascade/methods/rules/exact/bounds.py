@@ -69,6 +69,7 @@ summed weights of the sizes with a candidate left.
   numbers of rules, lowered so that no cost is negative.
 """
 
+from math import prod
 from time import perf_counter
 from typing import NamedTuple
 
@@ -215,6 +216,30 @@ def _best_split(terms: list[Floats], most: int) -> Floats:
     return best
 
 
+def _slack(n_parts: int, weight: float, alpha: float) -> Floats:
+    """Return a bound on the excess of 1, 2, .. parts of densities over the saturated value."""
+    k = np.arange(1, n_parts + 1)
+    found: Floats = k * log_excess(weight / k, max(0.5, alpha))
+    return found
+
+
+def bound_of_all(posterior: DensityListPosterior) -> tuple[float, SearchRounding]:
+    """Return a bound on the log density of all lists, and its rounding.
+
+    It needs no list of cells: those without rows add nothing to the saturated value.
+    """
+    table, further = posterior.table, _FurtherRules(posterior)
+    totals = further.after((0,) * (posterior.antecedents.max_size + 1)).totals
+    widths = zip(table.schema.columns, table.codes, strict=True)
+    log_volumes = sum(np.log(column.widths)[codes] for column, codes in widths)
+    total = float(table.weights.sum())
+    saturated = table.weights @ (np.log(table.weights / total) - log_volumes)
+    of_parts = saturated + _slack(further.lengths.size, total, posterior.concentration)
+    n_points, n_groups = prod(table.schema.n_levels.tolist()), 1 + table.weights.size
+    rounding = SearchRounding.of(posterior, n_points, (n_groups, 3), further.lengths.size)
+    return float((totals + of_parts[: totals.size]).max()), rounding
+
+
 class _Children(NamedTuple):
     """The rules that may follow a prefix, one entry for each candidate that captures something."""
 
@@ -237,8 +262,9 @@ class Prefix:
         self._end = end
         self.further = _FurtherRules(posterior)
         self.sizes: list[int] = posterior.antecedents.sizes.tolist()
-        self._points = points_of(posterior, memory_limit)
-        self.rounding = SearchRounding.of(posterior, self._points, self.further.lengths.size)
+        self._points = points_of(posterior, memory_limit, end)
+        n_points, shape = self._points.arrays.row_weights.size, self._points.features.shape
+        self.rounding = SearchRounding.of(posterior, n_points, shape, self.further.lengths.size)
         self._is_density = posterior.kind == DENSITY
         self._candidates = posterior.candidates
         n_classes = 1 if self._is_density else self._points.features.shape[1] - 4
@@ -365,10 +391,7 @@ class Prefix:
     def _slack_of_parts(self) -> Floats:
         """Return a bound on the excess of 1, 2, .. parts of densities over the saturated value."""
         n = self.further.lengths.size
-        if not self._is_density:
-            return np.zeros(n)
-        alpha, k = max(0.5, self._model.alphas[0]), np.arange(1, n + 1)
-        return k * log_excess(self._whole[0] / k, alpha)
+        return _slack(n, self._whole[0], self._model.alphas[0]) if self._is_density else np.zeros(n)
 
     def _make_room(self) -> None:
         n_groups, n_features = self._points.features.shape

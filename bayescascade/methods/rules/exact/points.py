@@ -42,6 +42,7 @@ their sum is below 1/4, sums are rounded to the exact whole numbers, and the sha
 
 from dataclasses import dataclass
 from math import prod
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,8 @@ from scipy.special import xlogy
 
 from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import TooLargeError
+from bayescascade.base.watch import OutOfTime
+from bayescascade.data.distinct_rows import distinct_places
 from bayescascade.methods.rules.antecedents import row_arrays
 from bayescascade.methods.rules.excess import OPERATIONS, entropies
 from bayescascade.methods.rules.kernels.layout import MAX_RULES, RowArrays
@@ -61,6 +64,8 @@ from bayescascade.model.guard import UNIT
 Codes = NDArray[np.unsignedinteger[Any]]
 
 _GIGABYTE = 1e9
+_LISTING = 15.0  # time for the bits of cells, in multiples of that for their codes
+_SOON = 1.0  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +78,24 @@ class Points:
     least_pure: Floats
 
 
-def points_of(posterior: RuleListPosterior, memory_limit: float) -> Points:
-    """Return a posterior's points; TooLargeError if a domain's cells exceed `memory_limit`."""
+def points_of(posterior: RuleListPosterior, memory_limit: float, end: float = np.inf) -> Points:
+    """Return a posterior's points; TooLargeError if a domain's cells exceed `memory_limit`.
+
+    OutOfTime if listing a domain's cells would take until after `end`, of `perf_counter`, and more
+    than a second.
+    """
     if isinstance(posterior, DensityListPosterior):
+        started = perf_counter()
         codes, weights, rates = _cells(posterior, memory_limit)
-        distinct, groups = np.unique(rates, return_inverse=True)  # ten times slower with an axis
-        groups = groups.reshape(-1)
-        shares = distinct[:, np.newaxis]
+        now = perf_counter()
+        if _LISTING * (now - started) > max(end - now, _SOON):
+            raise OutOfTime
+        occupied = np.flatnonzero(rates)  # the others are one group
+        distinct, of_occupied = np.unique(rates[occupied], return_inverse=True)
+        n_empty = int(occupied.size < rates.size)
+        groups = np.zeros(rates.size, np.intp)
+        groups[occupied] = of_occupied.reshape(-1) + n_empty
+        shares = np.concatenate([np.zeros(n_empty), distinct])[:, np.newaxis]
     else:
         assert isinstance(posterior, LabelListPosterior), "there are two likelihoods"
         codes, weights, compositions = _distinct_features(posterior)
@@ -114,10 +130,11 @@ def _distinct_features(posterior: LabelListPosterior) -> tuple[Codes, Floats, Fl
     table = posterior.table
     target = table.schema.names.index(posterior.target)
     features = np.delete(table.codes, target, axis=0)
-    codes: Codes
-    codes, points = np.unique(features, axis=1, return_inverse=True)
-    counts = np.zeros((codes.shape[1], table.schema.columns[target].n_levels))
-    np.add.at(counts, (points.reshape(-1), table.codes[target]), table.weights)
+    n_levels = np.delete(table.schema.n_levels, target).tolist()
+    first, points = distinct_places(features, n_levels)
+    codes: Codes = features[:, first]
+    counts = np.zeros((first.size, table.schema.columns[target].n_levels))
+    np.add.at(counts, (points, table.codes[target]), table.weights)
     counts = counts[:, np.argsort(-counts.sum(axis=0), kind="stable")]
     weights: Floats = counts.sum(axis=1)
     return codes, weights, counts / weights[:, np.newaxis]
@@ -154,11 +171,12 @@ class SearchRounding:
     n_parts: int = MAX_RULES + 1  # maximum number of parts of a list
 
     @classmethod
-    def of(cls, posterior: RuleListPosterior, points: Points, n_parts: int) -> "SearchRounding":
-        """Return the rounding for lists of at most `n_parts` parts."""
+    def of(
+        cls, posterior: RuleListPosterior, n_points: int, shape: tuple[int, ...], n_parts: int
+    ) -> "SearchRounding":
+        """Return the rounding for lists of at most `n_parts` parts; shape: of `Points.features`."""
         weights, alpha = posterior.table.weights, posterior.concentration
-        n_groups, n_features = points.features.shape
-        n_points = int(points.arrays.row_weights.size)
+        n_groups, n_features = shape
         share = (n_points + n_groups + 4) * UNIT
         has_whole = bool(np.all(weights == np.rint(weights)))
         is_whole = has_whole and float(weights.sum()) * share < 0.25

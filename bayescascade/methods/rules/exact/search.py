@@ -35,8 +35,9 @@ import numpy as np
 
 from bayescascade.base.arrays import Codes, Floats
 from bayescascade.base.watch import OutOfTime
-from bayescascade.methods.rules.exact.bounds import Prefix
+from bayescascade.methods.rules.exact.bounds import Prefix, bound_of_all
 from bayescascade.methods.rules.list_posterior import RuleListPosterior
+from bayescascade.methods.rules.posterior import DensityListPosterior
 from bayescascade.methods.rules.rule_list import RuleList
 from bayescascade.model.guard import certified, shown_gap
 
@@ -90,7 +91,8 @@ def best_list(
     """Search for the most probable list until it is proved, or a limit is reached.
 
     Nothing is random. Ctrl-C, `time_limit` >= 0, seconds, and `max_visited` >= 1 prefixes end it
-    with the best list so far and a valid bound. When waiting prefixes exceed `memory_limit` > 0,
+    with the best list so far and a valid bound, which is that of all lists if even listing the
+    cells of a domain would take longer. When waiting prefixes exceed `memory_limit` > 0,
     bytes, it continues depth first. With a better `start`, more lists can be excluded. `progress`
     is called about twice a second. TooLargeError if the cells of a density's domain take more than
     `memory_limit`.
@@ -98,7 +100,11 @@ def best_list(
     started, first = perf_counter(), RuleList() if start is None else start
     if posterior.log_density(first) < posterior.log_density(RuleList()):
         first = RuleList()
-    prefix = Prefix(posterior, memory_limit, np.inf if time_limit is None else started + time_limit)
+    try:
+        end = np.inf if time_limit is None else started + time_limit
+        prefix = Prefix(posterior, memory_limit, end)
+    except OutOfTime:
+        return _unsearched(posterior, first, started)
     try:
         log_density = prefix.value(first.rules)
     except OutOfTime:
@@ -131,6 +137,20 @@ def best_list(
         interrupted=search.interrupted,
         trace=(*search.trace, last),
     )
+
+
+def _unsearched(posterior: RuleListPosterior, first: RuleList, started: float) -> CertifiedList:
+    """Return a list with a bound on all lists, as nothing was searched."""
+    assert isinstance(posterior, DensityListPosterior), "points of labels are quickly listed"
+    bound, search_rounding = bound_of_all(posterior)
+    log_density = posterior.log_density(first)
+    rounding = search_rounding.proved(posterior.rounding(first))
+    seconds, upper_bound = perf_counter() - started, max(log_density, bound) + rounding
+    point = BoundPoint(seconds, 0, log_density, upper_bound)
+    return CertifiedList(
+        state=first, **point._asdict(), rounding=rounding, is_optimal=False, interrupted=False,
+        trace=(point,),
+    )  # fmt: skip
 
 
 @dataclass(slots=True)
