@@ -95,8 +95,8 @@ class BudgetPruneClassifier(ForestClassifier):
         Seed for fitting the forest, unless the forest sets its own.
     time_limit : float > 0 or None
         Seconds, from its beginning, after which `fit` stops with the best pruning so far. The
-        result may then depend on the machine. Fitting the forest is not interrupted, nor is
-        compiling at the first fit, and pruning gets at least one second.
+        result may then depend on the machine. The forest then has fewer trees, or less deep ones.
+        Compiling at the first fit is not interrupted, and pruning gets at least one second.
 
     Attributes
     ----------
