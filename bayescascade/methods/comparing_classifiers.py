@@ -18,7 +18,7 @@ from bayescascade.data.labels import check_labels, find_classes
 from bayescascade.data.splitting import split_by_class
 from bayescascade.model.held_out import DEFAULT_FOLDS, aligned, standardized
 from bayescascade.model.parameters import RunParameters
-from bayescascade.model.standard_errors import paired_error
+from bayescascade.model.standard_errors import best_error, paired_error
 from bayescascade.report.numbers import diagnostic_text, with_error
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, PrintedTable, count_of
 from bayescascade.report.printed import Printed
@@ -190,13 +190,17 @@ def compare_classifiers(
 def _table(measured: dict[str, tuple[Floats, Floats, float]]) -> pd.DataFrame:
     """Return the table of a comparison, given what is right, log losses and seconds by name."""
     best = min(measured, key=lambda name: measured[name][1].mean(), default="")
+
+    def error_of(differences: Floats) -> float:
+        return best_error(paired_error(differences, DEFAULT_FOLDS), len(measured))
+
     rows = {}
     for name, (right, losses, seconds) in measured.items():
         less, more = measured[best][0] - right, losses - measured[best][1]
         rows[name] = {
             "title": CLASSIFIERS[name][0], "accuracy": right.mean(), "log_loss": losses.mean(),
             "seconds": seconds,
-            "less_accurate": less.mean(), "less_accurate_error": paired_error(less, DEFAULT_FOLDS),
-            "more_loss": more.mean(), "more_loss_error": paired_error(more, DEFAULT_FOLDS),
+            "less_accurate": less.mean(), "less_accurate_error": error_of(less),
+            "more_loss": more.mean(), "more_loss_error": error_of(more),
         }  # fmt: skip
     return pd.DataFrame.from_dict(rows, orient="index")

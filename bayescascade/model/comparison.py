@@ -15,7 +15,7 @@ from bayescascade.data.table import Table
 from bayescascade.model.halvings import Outcome
 from bayescascade.model.page import data_pieces
 from bayescascade.model.score_picture import Scores, draw_scores
-from bayescascade.model.standard_errors import splits_error
+from bayescascade.model.standard_errors import best_error, splits_error
 from bayescascade.report.axes import axes_or_new
 from bayescascade.report.numbers import cells_text, significant_text, with_error
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, PrintedTable, count_of
@@ -78,7 +78,9 @@ class Comparison(Printed):
                 "held_out": [scores[model].mean() for model in models],
                 "held_out_error": [splits_error(scores[model], n_rows) for model in models],
                 "behind": [behind[model].mean() for model in models],
-                "behind_error": [splits_error(behind[model], n_rows) for model in models],
+                "behind_error": [
+                    best_error(splits_error(behind[model], n_rows), len(models)) for model in models
+                ],
                 "parts": [np.mean([outcome.n_parts for outcome in whole.of(m)]) for m in models],
                 "seconds": [np.mean([outcome.seconds for outcome in whole.of(m)]) for m in models],
             },

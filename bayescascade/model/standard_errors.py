@@ -15,6 +15,8 @@ usual formulas do not: if all of 20 rows are right, the usual error of the accur
   the Generalization Error*, Machine Learning 52, 2003);
 * slopes on values learned from all other rows have up to twice the variance: each pair of rows
   counts twice. If the values are noise, such slopes are too small, so only lower ends are printed;
+* differences from the best of several models, chosen by the same rows, hold for each of them at the
+  same time (Bonferroni);
 * all are multiplied by Student's quantile over 1.96.
 
 Errors are NaN if rows are too few, and are not printed then. A weight is a number of equal rows.
@@ -24,7 +26,7 @@ Errors are NaN if rows are too few, and are not printed then. A weight is a numb
 import math
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import ndtri, stdtrit
 
 from bayescascade.base.arrays import Floats
 
@@ -74,6 +76,16 @@ def paired_error(differences: Floats, n_folds: int) -> float:
     else:
         error = math.sqrt(differences.var(ddof=1) / differences.size) * _student(differences.size)
     return error * _overlapping(n_folds, 1.0 / (n_folds - 1))
+
+
+def best_error(error: float, n_models: int) -> float:
+    """Return the error of a model's difference from the best, given that from a fixed model.
+
+    The best of the models is chosen by the same rows, so it is not as much better. The interval of
+    the difference from the best of n - 1 others holds if those from all of them do, each of which
+    fails in 5 / (n - 1) % (Bonferroni).
+    """
+    return error * float(-ndtri(0.025 / max(1, n_models - 1))) / _NORMAL
 
 
 def splits_error(values: Floats, n: float) -> float:

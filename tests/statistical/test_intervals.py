@@ -30,6 +30,7 @@ from bayescascade.methods.rules.posterior import LabelListPosterior
 from bayescascade.model.scores import LabelScores
 from bayescascade.model.standard_errors import (
     WeightedMean,
+    best_error,
     folds_error,
     gain_error,
     left_out_slope,
@@ -247,6 +248,21 @@ def test_differences_of_models_over_folds(rng):
     for less in (rights[1] - rights[0], losses[0] - losses[1]):
         errors = [paired_error(row, 5) for row in less]
         assert holds(less.mean(axis=1), errors, less.mean()) >= LEAST
+
+
+def differences_from_best(error, rng, n_models=6, n_rows=200):
+    """Return the coverage of differences from the best of models that are equally accurate."""
+    right = (rng.random((600, n_models, n_rows)) < 0.8).astype(float)
+    best = right.mean(axis=2).argmax(axis=1)
+    behind = np.take_along_axis(right, best[:, None, None], axis=1) - right
+    behind = behind[np.arange(n_models) != best[:, None]]
+    return holds(behind.mean(axis=1), [error(row) for row in behind], 0.0)
+
+
+def test_differences_from_the_best_of_several_models(rng):
+    """The best by chance looks better than the others, as in `compare` and `budget`."""
+    assert differences_from_best(lambda row: best_error(gain_error(row), 6), rng) >= LEAST
+    assert differences_from_best(gain_error, rng) < LEAST
 
 
 def test_differences_from_buying_nothing():

@@ -276,7 +276,10 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         model.skipped_, model.behind_ = trial.skipped, trial.behind
         possible = [one for one in trial.found if one.candidate.budget <= most] or [best]
         model._candidates = tuple(
-            sorted((one.beside(best) for one in possible), key=lambda one: (one.error, one.cost))
+            sorted(
+                (one.beside(best, len(possible)) for one in possible),
+                key=lambda one: (one.error, one.cost),
+            )
         )
         return model
 

@@ -41,7 +41,7 @@ from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.splitting import split_by_class
 from bayescascade.methods.listed import BUDGET_LEARNERS, IN_TURN
 from bayescascade.model.listed import ListedBudgetLearner
-from bayescascade.model.standard_errors import gain_error, share_error
+from bayescascade.model.standard_errors import best_error, gain_error, share_error
 from bayescascade.report.numbers import with_error
 
 _HELD_OUT = 0.25  # share of many rows, if no validation rows are given
@@ -243,15 +243,17 @@ class Trying:
         return {first[place].method for place in order[:n_kept]}
 
     def _round(self, methods: Sequence[ListedBudgetLearner], watch: Watch) -> Iterator[Tried]:
-        """Yield results of methods."""
+        """Yield results of methods; the first is not given up, so that there is one."""
+        is_needed = True
         for place, method in enumerate(methods):
             if watch.left <= _LEAST_SHARE * (watch.seconds or 0.0):
                 return
             self._say(methods, place, watch)
             share = _LAST_SHARE if place == len(methods) - 1 else _SHARE
             limit = None if watch.seconds is None else share * watch.left
-            tried = self._in_time(method, limit)
+            tried = self._in_time(method, limit, is_needed=is_needed)
             if tried is not None:
+                is_needed = False
                 yield tried
 
     def _say(self, methods: Sequence[ListedBudgetLearner], place: int, watch: Watch) -> None:
@@ -264,22 +266,26 @@ class Trying:
         nan = math.nan
         self.report(samplers.Progress(methods[place].name, done, total, nan, nan, nan, {}))
 
-    def _in_time(self, listed: ListedBudgetLearner, limit: float | None) -> Tried | None:
+    def _in_time(
+        self, listed: ListedBudgetLearner, limit: float | None, *, is_needed: bool = False
+    ) -> Tried | None:
         """Return the result of a method; None if it takes far longer than the limit."""
         try:
             with _alone():
-                return self._tried(listed, limit)
+                return self._tried(listed, limit, is_needed)
         except OutOfTime:
             return None
 
-    def _tried(self, listed: ListedBudgetLearner, limit: float | None) -> Tried:
+    def _tried(self, listed: ListedBudgetLearner, limit: float | None, is_needed: bool) -> Tried:
         """Return the result of a method; OutOfTime if it takes far longer than the limit.
 
         A method that is a little late still gets half of a fair share of time for each fold left.
+        A method that is needed is not given up; its fits have limits of their own.
         """
         n_fits = self.judging.n_fits
         fair = (math.inf if limit is None else limit) / n_fits
-        watch, late = Watch(limit), Watch(None if limit is None else _LATE * limit)
+        most = None if limit is None or is_needed else _LATE * limit
+        watch, late = Watch(limit), Watch(most)
 
         def fit(rows: Rows, number: int) -> list[BudgetedClassifier]:
             late.check()
@@ -420,11 +426,11 @@ class Judged:
     shares: Floats  # (n_judging_rows,), shares of the budgets at which its method errs
     is_final: bool = True  # whether it learned from all rows
 
-    def beside(self, chosen: "Judged") -> Candidate:
-        """Return the candidate with its difference from the chosen one."""
+    def beside(self, chosen: "Judged", n_judged: int) -> Candidate:
+        """Return the candidate with its difference from the one chosen of `n_judged`."""
         if self is chosen:
             return self.candidate
-        error = gain_error(self.wrong.astype(np.float64) - chosen.wrong)
+        error = best_error(gain_error(self.wrong.astype(np.float64) - chosen.wrong), n_judged)
         difference = self.candidate.error - chosen.candidate.error
         return replace(self.candidate, above=difference, above_error=min(error, 1.0))
 
