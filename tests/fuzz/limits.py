@@ -1,9 +1,11 @@
 """Attack time limits: what has one must end in time, however many rows there are.
 
-Each listed estimator that has a `time_limit`, and each command with --time-limit, learns from a
-large table, once briefly from few rows, so that its kernels are compiled, and then within the
-limit. It may be late by 2 seconds or by half of the limit, whichever is more. As their help says,
-the limit of commands begins when the rows are read; printing and saving must end within it.
+Each listed estimator that has a `time_limit`, with each word of each parameter, and each command
+with --time-limit, with each model and method, learns from a large table, once briefly from few
+rows, so that its kernels are compiled, and then within the limit. All are found in declarations, so
+none is forgotten; that takes an hour, and `--only` tries some. A fit may be late by 2 seconds or by
+half of the limit, whichever is more. As their help says, the limit of commands begins when the rows
+are read; printing and saving must end within it.
 
 With `--processor`, one thread is used, and its processor seconds are the clock, for the limit
 as well: then other work on the machine has no effect.
@@ -11,22 +13,25 @@ as well: then other work on the machine has no effect.
 
 import argparse
 import linecache
+import re
 import signal
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, chdir, contextmanager
+from itertools import product
 from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Any, NamedTuple
 from unittest import mock
 
+import click
 import numpy as np
 import pandas as pd
 
-from bayescascade import TooLargeError
-from bayescascade.cli import learning, rows
+from bayescascade import ParameterError, TooLargeError
+from bayescascade.cli import application as cli_application, learning, rows
 from tests.commands import run as run_quietly
 from tests.contracts.listed import ESTIMATORS, Case
 
@@ -54,20 +59,25 @@ VARIANTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 }
 """Further ways of listed estimators."""
 
-COMMANDS: Mapping[str, tuple[str, ...]] = {
-    **{f"fit {one}": ("--model", one) for one in ("auto", "leaf", "branch", "rules", "mixture")},
-    **{f"boxes {one}": ("--method", one) for one in ("average", "exact", "fast", "path")},
-    "classify": (),
-    "compress": (),
-    "budget": ("--budgets", "3,10"),
-    "sensors": ("--budgets", "3,10"),
+NEEDED: Mapping[str, tuple[str, ...]] = {
+    "budget": ("--budgets", "3,10", "--costs", "costs.csv"),
+    "sensors": ("--budgets", "3,10", "--sensors", "costs.csv"),
     "rados make": ("--missing", "error"),
 }
-"""Options of commands with --time-limit, by the command and a word on its way."""
+"""Options that commands need, beside those that `words_of_command` gives all."""
+
+CHOOSING = ("model", "method", "learner", "search")
+"""Options of commands whose words are all tried, together."""
+
+_ALIKE = ("unknown", "missing")  # their words make no fit longer
 
 
 class Late(BaseException):
     """A fit took hopelessly long."""
+
+
+class Refused(Exception):
+    """A command does not take these options together."""
 
 
 class Result(NamedTuple):
@@ -111,6 +121,9 @@ def targets(frame: pd.DataFrame, case: Case) -> list[Any]:
 def made(name: str, frame: pd.DataFrame, limit: float) -> tuple[Any, Case]:
     """Return an estimator of usual size, with costs of the columns."""
     base, changed = VARIANTS.get(name, (name, {}))
+    if "=" in name:
+        base, parameter, word = re.fullmatch(r"(.*) (\w+)=(.*)", name).groups()
+        changed = {parameter: word}
     case = ESTIMATORS[base]
     given = {k: v for k, v in case.parameters.items() if k in (*_KEPT, *_WITHIN)} | {**changed}
     names = case.make(**case.parameters).get_params()
@@ -148,32 +161,83 @@ def run(name: str, frame: pd.DataFrame, limit: float, hopeless: float = _HOPELES
 
 
 def run_command(name: str, frame: pd.DataFrame, limit: float, hopeless: float) -> Result:
-    """Run a command, and save what it learned; its time begins when the rows are read."""
-    words = name.split()
-    words = [*(words if words[0] == "rados" else words[:1]), "rows.csv"]
-    labels = targets(frame, ESTIMATORS["boxes"])[0].to_numpy()
-    options = [*COMMANDS[name], "--time-limit", limit]
-    if words[0] != "fit":
-        options += ["--target", "y", "--seed", 0]
+    """Run a command, and save what it learned; its time begins when the rows are read.
+
+    Raises Refused if it does not take the options, and TooLargeError as estimators.
+    """
+    words = words_of_command(name)
     allowed, places, began = limit + max(2.0, 0.5 * limit), list[str](), list[float]()
+
+    def fail(text: str) -> None:
+        if isinstance(sys.exc_info()[1], TooLargeError):
+            raise  # which the program has caught
+        raise Refused(text)
+
     with TemporaryDirectory() as folder, chdir(folder):
-        frame.assign(y=labels).to_csv("rows.csv", index=False)
-        groups = [f"sensor {place % 10}" for place in range(frame.shape[1])]
-        costs = pd.DataFrame({"name": frame.columns, "cost": None, "group": groups})
-        costs.to_csv("costs.csv", index=False)
-        options += {"budget": ["--costs", "costs.csv"], "sensors": ["--sensors", "costs.csv"]}.get(
-            words[0], []
-        )
-        options += ["--out", "rados.npz" if words[0] == "rados" else "model.json"]
+        write_inputs(frame, "rados.npz" in words)
         with _noting(places, allowed, hopeless * limit) as begin, ExitStack() as stack:
+            stack.enter_context(mock.patch.object(cli_application, "_fail", fail))
             for patched in _begun(lambda: began.append(begin())):
                 stack.enter_context(patched)
             try:
-                says = run_quietly(*words, *options).stderr
+                says = run_quietly(*words, "--time-limit", limit).stderr
             except Late:
                 says = "given up"
     seconds = time.perf_counter() - began[-1]
     return Result(seconds, places[0] if places else "", " ".join(says.split())[:60])
+
+
+def commands() -> dict[str, click.Command]:
+    """Return all commands with --time-limit, by name."""
+
+    def under(group: click.Group, name: str) -> Iterator[tuple[str, click.Command]]:
+        for word, command in group.commands.items():
+            if isinstance(command, click.Group):
+                yield from under(command, f"{name}{word} ")
+            elif _options(command, "time_limit"):
+                yield f"{name}{word}", command
+
+    return dict(under(cli_application.application, ""))
+
+
+def _options(command: click.Command, *names: str) -> list[click.Parameter]:
+    return [one for one in command.params if one.name in names]
+
+
+def commands_with_words() -> Iterator[str]:
+    """Yield names of commands with the words of options, such as "fit model=leaf search=exact"."""
+    for name, command in commands().items():
+        of_each = [
+            [""] * (one.default is not None or one.name == "search")
+            + [f" {one.name}={word}" for word in one.type.choices if word != one.default]
+            for one in _options(command, *CHOOSING)
+        ]
+        yield from (name + "".join(words) for words in product(*of_each))
+
+
+def words_of_command(name: str) -> list[str]:
+    """Return a command line for a name of `commands_with_words`."""
+    plain, _, chosen = re.sub(r" (\w+=)", r"\0\1", name, count=1).partition("\0")
+    command = commands()[plain]
+    options = [word for pair in chosen.split() for word in f"--{pair}".split("=")]
+    names = {name for one in command.params for name in one.opts}
+    common = {"--target": "y", "--seed": "0", "--out": "rados.npz" if "make" in plain else "m.json"}
+    if "method=path" in name:  # which cannot be saved
+        del common["--out"]
+    given = [word for pair in common.items() if pair[0] in names for word in pair]
+    data = "rados.npz" if "files" in names else "rows.csv"
+    return [*plain.split(), data, *given, *NEEDED.get(plain, ()), *options]
+
+
+def write_inputs(frame: pd.DataFrame, with_rados: bool) -> None:
+    """Write what commands read: rows with labels, costs, and sums of rows."""
+    labels = targets(frame, ESTIMATORS["boxes"])[0].to_numpy()
+    frame.assign(y=labels).to_csv("rows.csv", index=False)
+    groups = [f"sensor {place % 10}" for place in range(frame.shape[1])]
+    costs = pd.DataFrame({"name": frame.columns, "cost": None, "group": groups})
+    costs.to_csv("costs.csv", index=False)
+    if with_rados:
+        run_quietly(*words_of_command("rados make"))
 
 
 def _begun(begin: Callable[[], object]) -> Iterator[Any]:
@@ -193,23 +257,42 @@ def _begun(begin: Callable[[], object]) -> Iterator[Any]:
     yield mock.patch.object(rows, "read_labeled", read_then_begun)
 
 
-def narrowed(name: str, frame: pd.DataFrame, limit: float) -> pd.DataFrame:
-    """Return as many columns as an estimator does not refuse as too large; tried with few rows."""
+def tried(name: str, frame: pd.DataFrame, limit: float) -> tuple[Result, int]:
+    """Return how a fit ends, with as many columns as it does not refuse as too large."""
     while True:
         try:
             run(name, frame[:_FEW], limit, np.inf)  # compilation cannot be interrupted
+            found = run(name, frame, limit)
+            if found.seconds > limit + max(2.0, 0.5 * limit):  # with what was compiled on the way
+                found = min(found, run(name, frame, limit))
         except TooLargeError:
             frame = frame.iloc[:, : frame.shape[1] * 2 // 3]
         else:
-            return frame
+            return found, frame.shape[1]
 
 
 def names_of(only: str | None) -> list[str]:
-    """Return the listed estimators that have a time limit, and variants of them."""
+    """Return the listed estimators that have a time limit, variants of them, and commands."""
     timed = [n for n, case in ESTIMATORS.items()
              if "time_limit" in case.make(**case.parameters).get_params()]  # fmt: skip
-    commands = [_COMMAND + name for name in COMMANDS]
-    return [name for name in (*timed, *VARIANTS, *commands) if only is None or only in name]
+    names = [*timed, *VARIANTS]
+    names += [*words_left(names), *(_COMMAND + name for name in commands_with_words())]
+    return [name for name in names if only is None or only in name]
+
+
+def words_left(names: Sequence[str]) -> Iterator[str]:
+    """Yield a name for each declared word of a parameter that no estimator of a name has."""
+    few = draw(10, 40, 0.0)
+    models = {name: made(name, few, 1.0)[0] for name in names}
+    for kind in dict.fromkeys(map(type, models.values())):
+        own = {
+            name: one.get_params(deep=False) for name, one in models.items() if type(one) is kind
+        }
+        for parameter in kind.declares.declared().values():
+            seen = [given.get(parameter.name) for given in own.values()]
+            for word in parameter.words if parameter.name not in _ALIKE else ():
+                if word not in seen:
+                    yield f"{next(iter(own))} {parameter.name}={word}"
 
 
 def main() -> None:
@@ -232,15 +315,16 @@ def main() -> None:
     allowed = limit + max(2.0, 0.5 * limit)
     for name in names:
         warnings.simplefilter("ignore")
-        given = narrowed(name, frame, limit)
-        found = run(name, given, limit)
-        if found.seconds > allowed:  # what was compiled on the way takes longer
-            found = min(found, run(name, given, limit))
+        try:
+            found, n_columns = tried(name, frame, limit)
+        except (ParameterError, Refused) as error:
+            sys.stdout.write(f"     {name:<22}refused: {error}\n")
+            continue
         is_late = found.seconds > allowed
         n_late += is_late
         sys.stdout.write(
             f"{'LATE' if is_late else '':<5}{name:<22}{found.seconds:6.1f} s of {limit:g}, "
-            f"{given.shape[1]} columns  {found.says:<8} {found.place if is_late else ''}\n"
+            f"{n_columns} columns  {found.says:<8} {found.place if is_late else ''}\n"
         )
         sys.stdout.flush()
     sys.stdout.write(f"{len(names)} tried, {n_late} late\n")
