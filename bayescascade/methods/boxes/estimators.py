@@ -408,5 +408,5 @@ def _without_densities(
     """
     if progress is None:
         return None
-    hidden = {"best_log_density": nan, "log_density": nan, "described": {}}
+    hidden: dict[str, Any] = {"best_log_density": nan, "log_density": nan, "described": {}}
     return lambda one: progress(one._replace(phase=f"gibbs: {one.phase}", **hidden))
