@@ -3,10 +3,11 @@
 Candidates are weighed from the cheapest to the most expensive, as long as their operations, which
 are counted beforehand, fit the effort. So the choice depends on table and seed, not on the clock.
 What cannot win is not weighed: deeper trees end if twice the last gain would not reach the best,
-and trees of any depth are summed over only for leaves whose shallow trees are close to the best. If
-every kind in reach can be summed over, the largest log evidence decides. Otherwise held-out rows
-compare the candidate of the largest evidence with one that only chains can explore, and with
-tempered averages, which are not Bayesian; see `held_out`.
+or if gains that shrink in proportion leave too little for the next level. Trees of any depth are
+summed over only for leaves whose shallow trees are close to the best, and leaf models only where
+branch models gain from them. If every kind in reach can be summed over, the largest log evidence
+decides. Otherwise held-out rows compare the candidate of the largest evidence with one that only
+chains can explore, and with tempered averages, which are not Bayesian; see `held_out`.
 
 Finally the best is stacked with mixtures of classes, the best of each kind: held-out rows of up to
 five folds choose the weights of the average that predicts; see `model.stacking`. The smoothing and
@@ -43,7 +44,7 @@ EFFORTS = {"quick": 4e9, "normal": 6e10, "thorough": 6e11}
 _OF_SUMS, _OF_HELD = 0.35, 0.3  # shares of the effort for sums over trees, and for held-out rows
 _OF_ONE = 0.05  # for one sum
 _OF_DEPTH = {"dependent": 0.12, "independent": 0.03, "uniform": 0.02}  # for one of limited depth
-_GAIN = 1.0  # least gain of another level of depth, nats of log evidence
+_GAIN, _WORTH = 1.0, 0.005  # least gain of another level of depth: nats; nats a row if it is slow
 _BETTER = 0.05  # least gain of another concentration, nats of log evidence
 _FAR = 0.5  # nats a row below the best, too far for any other concentration without splits
 _LOST = 0.1  # nats a row below the best, after twice the last gain: no deeper trees
@@ -180,21 +181,25 @@ class Chooser:
         """Weigh the candidates that can be summed over, the cheapest first."""
         settings = {"partitions": "levels", "max_depth": 0}
         ones = [self._climb(Candidate("branch", {"leaf": leaf, **settings})) for leaf in _OF_DEPTH]
-        for one in ones:
-            if one is not None:
-                self._deepen(one)
+        may_gain = {one.kind[0] for one in ones if one is not None and self._deepen(one)}
+        may_group = bool((self.table.schema.n_levels > 2).any())  # else subsets are levels
         for leaf in ("independent", "uniform"):
-            for partitions in ("levels", "subsets"):
-                for model in ("branch", "leaf"):
-                    self._weigh_all_trees(model, leaf, partitions)
+            if leaf in may_gain:
+                self._weigh_all_trees(leaf, "levels")
+            if may_group:
+                self._weigh_all_trees(leaf, "subsets")
 
-    def _deepen(self, best: Candidate) -> None:
-        """Weigh trees of depth 1, 2, .. as long as each level gains enough."""
+    def _deepen(self, best: Candidate) -> bool:
+        """Weigh trees of depth 1, 2, .. as long as each level gains enough.
+
+        Return whether still deeper trees may gain.
+        """
+        may_gain, last = True, -inf  # gain of the level before
         n_open = int((self.table.schema.n_levels > 1).sum())
         is_dependent = best.kind[0] == "dependent"  # for other leaves, trees of any depth follow
         for depth in range(1, n_open + is_dependent):
             deeper = self._weigh(best.changed(max_depth=depth))
-            if deeper is not None and self._is_cheap(deeper):
+            if deeper is not None and depth == 1 and self._is_cheap(deeper):
                 deeper = self._climb(deeper)
             if deeper is None:
                 if is_dependent and depth <= 3:
@@ -204,20 +209,31 @@ class Chooser:
             if gain < _GAIN and (depth > 1 or is_dependent):
                 if gain > 0.0:  # too little for trees that take several times as long
                     del self.known[deeper.key]
+                may_gain = False
                 break
             best = max(best, deeper, key=lambda one: one.log_evidence)
             if self._behind(best) - 2.0 * max(gain, 0.0) > _LOST * self.table.total_weight:
                 break  # each level gains less than the one before
+            least = _GAIN if self._is_quick(best) else _WORTH * self.table.total_weight
+            if gain**2 < least * last:
+                may_gain = False
+                break
+            last = gain
         if best.settings["max_depth"] != 0:
             best = self._climb(best) or best
             self._climb(best.changed(prior="generative", stop=_STOPS[0]))
+        return may_gain
 
-    def _weigh_all_trees(self, model: str, leaf: str, partitions: str) -> None:
+    def _weigh_all_trees(self, leaf: str, partitions: str) -> None:
         """Weigh trees of any depth by the best prior so far, if such leaves can be the best."""
-        found = [one for one in self._summed if one.kind[0] == leaf]
-        if found and self._behind(found[0]) <= self._reach:
+        for model in ("branch", "leaf"):
+            found = [one for one in self._summed if one.kind[0] == leaf]
+            if not found or self._behind(found[0]) > self._reach:
+                break
             settings = {k: v for k, v in found[0].settings.items() if k != "max_depth"}
-            self._climb(Candidate(model, {**settings, "partitions": partitions}))
+            own = self._climb(Candidate(model, {**settings, "partitions": partitions}))
+            if own is None or own.log_evidence < found[0].log_evidence + _GAIN:
+                break
 
     def _climb(self, candidate: Candidate) -> Candidate | None:
         """Return the candidate at its best leaf concentration or `stop`; None if too expensive."""
@@ -240,6 +256,8 @@ class Chooser:
             if found is not None:  # the evidence has one peak
                 best = found
                 break
+        if "stop" in best.settings and name == "leaf_concentration":
+            return best  # it is that of the other prior
         for factor in (2.0, 0.5) if name else ():
             found = best
             while found is not None:
@@ -250,7 +268,10 @@ class Chooser:
 
     def _is_cheap(self, one: Candidate) -> bool:
         """Whether sums over trees of independent leaves, for a tree to read, are quick."""
-        return one.kind[0] == "independent" and one.expected_seconds * 1e9 <= _CHEAP * self._all
+        return one.kind[0] == "independent" and self._is_quick(one)
+
+    def _is_quick(self, one: Candidate) -> bool:
+        return one.expected_seconds * 1e9 <= _CHEAP * self._all
 
     def _better(self, best: Candidate, other: Candidate, gain: float) -> Candidate | None:
         """Return another candidate if its evidence is larger by a margin; otherwise None."""
@@ -310,6 +331,8 @@ class Chooser:
         best = {one.untempered.key for one in found[:_FINALISTS] if one.held_out > least}
         if len(held_out.folds) > 1:
             finalists = [one for one in contestants if one.untempered.key in best]
+            if len(finalists) == 1:  # the rows choose only a temper, and weights
+                held_out = held_out.enough(_ENOUGH)
             found = _with(self._scored(held_out, finalists, n_steps), found)
         self.left -= allowed
         return found, held_out
@@ -325,7 +348,7 @@ class Chooser:
     def _stacked(self, best: Candidate, held_out: HeldOut, more: HeldOut) -> Average:
         """Return the result of `stacked`; if few rows are scored, `more` are, as many as can be."""
         n_scored = held_out.rows.get(best.key, np.empty(0)).size
-        more = more.affordable([best], self.left - 1e9 * best.expected_seconds)
+        more = more.affordable([best], self.left - 1e9 * best.expected_seconds).enough(_ENOUGH)
         n_more = sum(held.n_distinct for _, held in more.folds)
         if best.is_summed and n_scored < min(_ENOUGH, n_more):
             held_out = more

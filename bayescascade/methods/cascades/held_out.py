@@ -263,9 +263,13 @@ class HeldOut:
         if n_folds > 0 or of_row == 0.0:
             return self.cut(max(n_folds, 1))
         most = max(int((nanoseconds - of_sums) / of_row), _FEWEST_AFFORDED)
-        return replace(
-            self, folds=[(learned, _sample(held, most, np.random.default_rng(self.seed)))]
-        )
+        sampled = _sample(held, most, np.random.default_rng(self.seed))
+        return replace(self, folds=[(learned, sampled)], rows={})
+
+    def enough(self, n_rows: int) -> "HeldOut":
+        """Return the first folds with this number of distinct held-out rows, or all."""
+        n_held = np.cumsum([held.n_distinct for _, held in self.folds])
+        return self.cut(int(np.searchsorted(n_held, n_rows)) + 1)
 
     def within(self, searched: Candidate, nanoseconds: float) -> tuple["HeldOut", int]:
         """Return the folds that fit, and the steps of each short chain; 0 if none fit."""
@@ -278,13 +282,22 @@ class HeldOut:
         return self.cut(1), 0
 
     def scored(self, candidate: Candidate, n_steps: int) -> list[Candidate]:
-        """Return the candidate with its score, and for dependent leaves the best tempered one."""
+        """Return the candidate with its score, and for dependent leaves the best tempered one.
+
+        Folds in which it was scored before are not scored again.
+        """
         started = perf_counter()
         tempers = TEMPERS if candidate.is_shallow and candidate.kind[0] == "dependent" else (None,)
         if candidate.settings.get("max_depth") == 0:
             tempers = (None,)  # a single leaf has no choices to temper
-        of_folds, n_leaves = list[Floats](), candidate.n_leaves
-        for learned, held in self.folds:
+        elif "temper" in candidate.settings:
+            tempers = (candidate.settings["temper"],)
+        keys = [(candidate if c is None else candidate.changed(temper=c)).key for c in tempers]
+        known = np.array([self.rows.get(key, np.empty(0)) for key in keys])
+        n_held = np.cumsum([0, *(held.n_distinct for _, held in self.folds)])
+        n_known = int(np.searchsorted(n_held, known.shape[1], "right")) - 1  # folds
+        of_folds, n_leaves = [known[:, : n_held[n_known]]], candidate.n_leaves
+        for learned, held in self.folds[n_known:]:
             if candidate.is_shallow:
                 of_folds.append(self._by_shallow_trees(candidate, learned, held, tempers))
             elif not isnan(candidate.log_evidence):
@@ -333,8 +346,8 @@ class HeldOut:
     ) -> Floats:
         """Return log densities of rows with each temper."""
         trees = self._shallow_trees(candidate, learned)
-        if len(tempers) > 1:
-            return trees.score_tempers(held)
+        if tempers != (None,):
+            return trees.score_tempers(held, tempers)
         return trees.log_predictive(held.codes.astype(np.int32))[np.newaxis]
 
     def _by_sums(self, candidate: Candidate, learned: Table, held: Table) -> Floats:

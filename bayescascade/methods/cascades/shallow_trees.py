@@ -246,11 +246,13 @@ class ShallowTrees:
         schema = self.table.schema
         return integrate_missing(lambda cells: self._score(cells, [self.temper])[0], schema, codes)
 
-    def score_tempers(self, rows: "Table") -> Floats:
-        """Return the log densities of rows with each of `TEMPERS`, (n_tempers, n) float64 nats."""
-        own = [c for c in TEMPERS if c is None or c < self.table.total_weight]  # others: no effect
+    def score_tempers(self, rows: "Table", tempers: Sequence[float | None] = TEMPERS) -> Floats:
+        """Return the log densities of rows with each temper, (n_tempers, n) float64 nats."""
+        n = self.table.total_weight
+        used = [None if c is None or c >= n else c for c in tempers]  # None: no effect
+        own = list(dict.fromkeys(used))
         scores = self._score(rows.codes.astype(np.int32), own, _LEAST_CHOOSING)
-        return scores[[own.index(c if c in own else None) for c in TEMPERS]]
+        return scores[[own.index(c) for c in used]]
 
     @property
     def steps_a_row(self) -> float:

@@ -15,12 +15,16 @@ from bayescascade.base.errors import DataError, ModelFileError
 from bayescascade.base.watch import Watch
 from bayescascade.methods.cascades import choosing, held_out
 from bayescascade.methods.cascades.choosing import Chooser
+from bayescascade.methods.cascades.parameters import LEAVES
 from bayescascade.methods.cascades.tree import Tree
 from tests.methods.cascades.problems import Problem
 from tests.methods.cascades.slow_dependence import depth, log_sum
 
 TINY = Problem("tiny", (3, 2), (True, False), 3, n_rows=9)
 BINARY, LEVELS = replace(TINY, max_branches=2), replace(TINY, partitions="levels")
+OF_ANY_DEPTH = [
+    *itertools.product(("leaf", "branch"), ("uniform", "independent"), ("subsets", "levels"))
+]
 ONE_SPLIT = {"partitions": "levels", "max_depth": 1}
 
 
@@ -39,7 +43,11 @@ def chains_of(n_columns, n_rows, seed):
 def weighed():
     chooser = Chooser(TINY.table, "normal", 2e9, 1, 0, lambda *_: None)
     choice, known = chooser.choose(), list(chooser.known.values())
-    others = [one.changed(prior="generative", stop=0.2) for one in known if one.n_leaves > 0]
+    others = [
+        held_out.Candidate(model, {"leaf": leaf, "partitions": partitions})
+        for model, leaf, partitions in OF_ANY_DEPTH
+    ]
+    others += [one.changed(prior="generative", stop=0.2) for one in (*known, *others)]
     return choice, known, [chooser._weigh(one) for one in others]
 
 
@@ -60,12 +68,8 @@ def test_evidences_are_those_of_all_trees(weighed):
     """Of every prior, leaf, partition and depth: sums over a list of every tree there is."""
     choice, known, others = weighed
     kinds = {(one.model, *one.kind, one.is_shallow) for one in known}
-    assert kinds >= set(
-        itertools.product(
-            ("leaf", "branch"), ("uniform", "independent"), ("subsets", "levels"), (False,)
-        )
-    )
-    assert ("branch", "dependent", "levels", True) in kinds
+    assert {("branch", leaf, "levels", True) for leaf in LEAVES} <= kinds
+    assert {("branch", leaf, "subsets", False) for leaf in ("uniform", "independent")} <= kinds
     one_a_kind = list({
         (one.model, *one.kind, one.is_shallow, one.settings.get("prior")): one
         for one in [*known, *others]
@@ -77,6 +81,36 @@ def test_evidences_are_those_of_all_trees(weighed):
     assert math.isnan(choice.candidates[0].held_out)  # evidence decided
     best = max(known, key=lambda one: one.log_evidence)
     assert choice.candidates[0].key == best.key
+
+
+@pytest.mark.parametrize(
+    ("gains", "deepest", "known"),
+    [
+        ((50.0, 40.0, 30.0, 20.0, 15.0), 5, 5),
+        ((50.0, 20.0, 0.9, 30.0, 30.0), 3, 2),  # too little for trees that take longer
+        ((50.0, 20.0, -9.0, 30.0, 30.0), 3, 3),
+        ((50.0, 5.0, 30.0, 30.0, 30.0), 2, 2),  # the third would gain half a nat
+    ],
+)
+def test_trees_get_deeper_while_a_level_gains_enough(gains, deepest, known, monkeypatch):
+    """Each level costs several times the one before; the first that gains little ends it."""
+    values, depths = -300.0 + np.cumsum([0.0, *gains]), []
+
+    def weighed(one, *_):
+        depths.append(one.settings["max_depth"])
+        return replace(one, log_evidence=float(values[depths[-1]]), n_leaves=1)
+
+    monkeypatch.setattr(choosing, "weighed", weighed)
+    monkeypatch.setattr(Chooser, "_climb", Chooser._weigh)
+    table = bayescascade.Table.from_frame(chains_of(5, 80, 1))
+    chooser = Chooser(table, "thorough", 2e9, 1, 0, lambda *_: None)
+    chooser.left = chooser._all = 1e15
+    leaf = held_out.Candidate("branch", {"leaf": "dependent", **ONE_SPLIT, "max_depth": 0})
+    may_gain = chooser._deepen(chooser._weigh(leaf))
+    assert max(depths) == deepest
+    assert may_gain == (deepest == 5)
+    poisson = [one for one in chooser.known.values() if "prior" not in one.settings]
+    assert max(one.settings["max_depth"] for one in poisson) == known
 
 
 @pytest.mark.slow

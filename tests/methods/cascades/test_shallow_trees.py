@@ -231,13 +231,12 @@ def test_tempering_above_the_number_of_rows_is_none():
 
 
 @cases
-def test_tempers_are_scored_together_as_one_by_one(problem, max_depth, monkeypatch):
+def test_tempers_are_scored_together_as_one_by_one(problem, max_depth):
     """One above the number of rows is of no effect, to the last bit, so that none is as good."""
     tempers = (None, 6.0, 2.0, 0.5, problem.table.total_weight + 1.0)
-    monkeypatch.setattr(shallow_trees, "TEMPERS", tempers)
     cells, _ = cells_of(problem.table.schema)
     whole = trees_of(problem, max_depth)
-    found = whole.score_tempers(replace(problem.table, codes=cells))
+    found = whole.score_tempers(replace(problem.table, codes=cells), tempers)
     expected = [whole.tempered(c).log_predictive(cells) for c in tempers]
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
     assert found[0].tolist() == found[-1].tolist()
