@@ -37,6 +37,11 @@ from bayescascade.cli.saved import diagnose, predict, sample, score, show
 from bayescascade.cli.sensors import sensors
 from bayescascade.methods.listed import COMMANDS
 
+_SELDOM_USED = (
+    "scipy.stats", "scipy.optimize", "numpy.f2py", "numpy.testing", "yaml", "asyncio",
+    "sklearn.externals.array_api_extra",
+)  # fmt: skip
+
 USAGE_ERROR = 2
 BROKEN_PIPE = 141  # the code that a shell reports for a program ended by SIGPIPE
 
@@ -155,7 +160,7 @@ complete_files(application)
 def main() -> NoReturn:
     """Run the command line with the arguments of this process, and exit."""
     gc.set_threshold(_NEW_OBJECTS)
-    defer("scipy.stats", "numpy.f2py")
+    defer(*_SELDOM_USED)
     try:
         application.main()
     except KeyboardInterrupt:

@@ -1,7 +1,9 @@
 """Options on how tables are read, in one decorator for all commands with a table."""
 
+import re
 from collections.abc import Callable, Sequence
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -81,6 +83,7 @@ _LEARNED_OPTIONS = (
         "are levels.",
     ),
 )
+_MAY_BE_ELSEWHERE = re.compile(r"[*?\[:]|^-$")  # a pattern, an address, or standard input
 _LABELS_OPTION = click.option(
     "--missing-labels",
     type=click.Choice(["error", "drop"]),
@@ -102,6 +105,9 @@ def with_reading(
     def decorate(command: Callable[..., Result]) -> Callable[..., Result]:
         @wraps(command)
         def run(*arguments: Any, data: Any, **options: Any) -> Result:
+            for path in [data] if isinstance(data, str) else data:
+                if not _MAY_BE_ELSEWHERE.search(path) and not Path(path).exists():
+                    raise click.ClickException(f"no such file: {path}")  # before slow imports
             how = {
                 "sep": _character(options.pop("sep")),
                 "encoding": options.pop("encoding"),

@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy import optimize
 
 import samplers
 from bayescascade.base.arrays import Floats
@@ -110,7 +110,7 @@ class _Climb:
         """Take a round of iterations."""
         n_steps = min(_ROUND, self._max_iter - self.n_done)
         with single_threaded():  # the optimizer's own products are small
-            found = minimize(
+            found = optimize.minimize(
                 self._loss,
                 self.state,
                 jac=True,

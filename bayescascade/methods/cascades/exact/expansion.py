@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import linprog
+from scipy import optimize
 from scipy.special import logsumexp, softmax
 
 from bayescascade.base.arrays import Floats
@@ -78,7 +78,7 @@ def mix(passes: Passes, tilts: Floats, log_least: float, log_most: Floats) -> Mi
     ratios = np.where(log_ratios < low, 0.0, np.exp(np.minimum(log_ratios, high))).T
     at_most = np.column_stack([-ratios, np.ones(kept.size)]), np.zeros(kept.size)
     sums_to_one = np.append(np.ones(tilts.size), 0.0)[None], [1.0]
-    least = linprog(np.append(np.zeros(tilts.size), -1.0), *at_most, *sums_to_one)
+    least = optimize.linprog(np.append(np.zeros(tilts.size), -1.0), *at_most, *sums_to_one)
     shares = np.ones(tilts.size) if least.x is None else np.maximum(least.x[:-1], 0.0)
     shares /= shares.sum()
     log_mixed = logsumexp(log_ratios, b=shares[:, None], axis=0)

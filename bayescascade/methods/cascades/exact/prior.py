@@ -13,7 +13,7 @@ from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq, minimize_scalar
+from scipy import optimize
 
 from bayescascade.base.arrays import Floats, Integers
 from bayescascade.methods.cascades.exact.lattice import Lattice
@@ -44,10 +44,11 @@ def log_prior_sum(shapes: Boxes, rate: float, most: int, of_leaf: float) -> tupl
         return float(np.exp(log_radius) + shapes.log_values()[0])
 
     # at the minimum, R is the mean number of leaves if each has the factor rate / R
-    saddle = minimize_scalar(exponent, bounds=(-1.0, np.log(most) + 1.0), method="bounded").x
+    bounds = -1.0, np.log(most) + 1.0
+    saddle = optimize.minimize_scalar(exponent, bounds=bounds, method="bounded").x
     lowest = exponent(saddle) + _LOST
     far = np.log(4.0 * np.exp(saddle) + 100.0)
-    log_radius = brentq(lambda x: exponent(x) - lowest, saddle, far, xtol=1e-3)
+    log_radius = optimize.brentq(lambda x: exponent(x) - lowest, saddle, far, xtol=1e-3)
     radius = float(np.exp(log_radius))
     scale = exponent(log_radius)  # log of the value on the real axis, to which terms are relative
     total, n_points, fresh = 0.0, 32 + 2 * int(8 * np.sqrt(radius)), slice(None)
