@@ -2,7 +2,6 @@
 
 import fcntl
 import gc
-import math
 import os
 import signal
 import sys
@@ -17,7 +16,7 @@ import numpy as np
 import pytest
 from numba.core.compiler_lock import global_compiler_lock
 
-from bayescascade.base import jit, notices
+from bayescascade.base import jit
 from bayescascade.base.kernel_cache import FolderCache
 
 
@@ -39,12 +38,6 @@ def rng(request: pytest.FixtureRequest) -> np.random.Generator:
 def compiled():
     """Test what is compiled, however small the problem; `test_jit` holds the rest to that."""
     jit.MOST_INTERPRETED = 0
-
-
-@pytest.fixture(autouse=True, scope="session")
-def without_notices():
-    """Give no notice of what takes long: that depends on the machine and what else it does."""
-    notices.MOST_SILENT = math.inf
 
 
 @pytest.fixture(autouse=True, scope="session")

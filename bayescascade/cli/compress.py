@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MODELS: Models = {"": CompressionParameters}
 _GIVEN = (
     "compression", "n_prototypes", "metric", "prior_scale", "rule", "unknown", "missing",
-    "n_jobs", "time_limit",
+    "n_jobs", "effort", "time_limit",
 )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bayescascade.costs.feature_costs import FeatureCosts
 
 MODELS: Models = {"": SensorClassifierParameters}
-_CHOSEN = ("features", "n_steps", "missing", "unknown", "time_limit")
+_CHOSEN = ("features", "n_steps", "missing", "unknown", "effort", "time_limit")
 
 
 @click.command(short_help="Learn when each of several sensors must send.")

@@ -97,6 +97,7 @@ def explore(
     progress: Callable[[samplers.Progress], object] | None = None,
     time_limit: float | None = None,
     until: str = "agreed",
+    effort: str = "normal",
 ) -> Found[S]:
     """Find the most probable state of a posterior, and sample it.
 
@@ -115,7 +116,8 @@ def explore(
         these. "exact" needs `solve`. "auto" is exact if that is cheap.
     n_steps : int >= 1, optional
         Proposals per chain, both in annealing and in sampling; a quarter of the sampling is
-        discarded as warm-up. Default: 50,000 for annealing, and for sampling see `until`.
+        discarded as warm-up. Default: 50,000 for annealing, and for sampling see `until`; and see
+        `effort`.
     n_chains : int >= 1
     n_draws : int >= 1
         Number of draws to keep per chain, and of temperatures of an annealing.
@@ -143,6 +145,9 @@ def explore(
         three more, with the same number, twice and four times this number. Each round discards
         earlier draws. There is no further round if even the last one would give too few effective
         draws. "steps": 50,000 in any case.
+    effort : {"normal", "quick", "thorough"}
+        If `n_steps` is not given: a quarter of these steps and one round ("quick"), or five times
+        as many steps ("thorough").
 
     Returns
     -------
@@ -185,7 +190,7 @@ def explore(
     """
     how = Search(
         search, n_steps, n_chains, n_jobs, random_state, checkpoint, resume, progress, time_limit,
-        until,
+        until, effort,
     )  # fmt: skip
     if search == "exact" and solve is None:
         raise ParameterError('solve must be given for search "exact", got None')

@@ -80,7 +80,7 @@ class RunParameters(TimeParameters):
     )
 
 
-class ChainParameters(RunParameters):
+class ChainParameters(RunParameters, EffortParameters):
     """Parameters of chains and predictions; see `bayescascade.explore`."""
 
     n_jobs: Jobs[Any] = Jobs(
@@ -101,7 +101,7 @@ class ChainParameters(RunParameters):
         minimum=1,
         none="",
         more="The phases are annealing and sampling; a quarter of the sampling is discarded as "
-        "warm-up. None: chosen by the number of rows.",
+        "warm-up. None: chosen by `effort` and the number of rows.",
     )
     n_chains = Integer(4, "Independent chains", minimum=1)
     checkpoint = Other(

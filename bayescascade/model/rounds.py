@@ -10,7 +10,7 @@ given limited work. Work is counted, so a result does not depend on the machine.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
@@ -27,6 +27,13 @@ _APART = 1.2  # R-hat of chains that are in different places, so replicas follow
 _FAR = 3.0  # nats between mean log densities of chains that have not all found the best place
 
 
+STEPS = {"quick": 0.25, "normal": 1.0, "thorough": 5.0}
+"""Steps of each chain, by effort, relative to the default."""
+
+WORK = {"quick": 0.2, "normal": 1.0, "thorough": 100.0}
+"""Limits of the operations of a search, by effort, relative to the default."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rounds:
     """Limits of rounds for chains that do not agree."""
@@ -41,6 +48,12 @@ class Rounds:
     share: float = 0.25  # > 0, of a plain chain's steps, for each replica's first round
     most: float = inf  # > 0, operations of all rounds
     hottest: float = 0.02  # smallest inverse temperature of a replica
+
+    def by(self, effort: str) -> "Rounds":
+        """Return the limits for another effort; these are for normal effort."""
+        if self.most == inf and effort == "quick":
+            return replace(self, plain=1, exchange=0)
+        return replace(self, most=WORK[effort] * self.most)
 
     def of_chains(self, posterior: Any, n_steps: int) -> dict[str, Any]:
         """Return the arguments of an engine of plain chains, with n_steps in their first round."""

@@ -63,6 +63,7 @@ class HasDraws:
     resume: bool = ChainParameters.resume.default
     progress: Callable[[samplers.Progress], object] | None = None
     time_limit: float | None = ChainParameters.time_limit.default
+    effort: str = ChainParameters.effort.default
 
     posterior_: Any = field(init=False)  # Any: the family's type
     run_: PosteriorRun[Any] = field(init=False)  # Any: states of the family

@@ -19,7 +19,7 @@ from bayescascade.model.ascent import OPTIMIZERS, ascend
 from bayescascade.model.diagnostics import fallen_chains
 from bayescascade.model.pace import run_in_time
 from bayescascade.model.parameters import SAMPLED, SEARCHES, SearchParameters
-from bayescascade.model.rounds import OF_CHAINS, Rounds, are_apart, has_room
+from bayescascade.model.rounds import OF_CHAINS, STEPS, Rounds, are_apart, has_room
 from samplers.types import ProvidesGradient
 
 S = TypeVar("S")
@@ -37,6 +37,7 @@ MOST_BLOCKS, _LEAST_BLOCKS = 1000, 125
 _FEW_ROWS, _MANY_ROWS = 1_000, 40_000
 _ROWS_OF_STEP = 250  # rows that are sorted in the time of a step
 
+_ITERATIONS = 100  # of an ascent, with normal effort
 _GRADIENTS_OF_START = 10  # of a chain: of its state, and for its first step size
 _OF_CHAINS, _OF_POLISHING = 0.9, 30.0  # share of the time for chains, maximum seconds for polishing
 
@@ -57,18 +58,20 @@ class Search:
     progress: Callable[[samplers.Progress], object] | None
     time_limit: float | None = None  # seconds; `watch` has the time left
     until: str = "steps"  # or "agreed", if n_steps is None
+    effort: str = "normal"  # of the default steps and rounds
     optimizer: str = "lbfgs"  # of an ascent
-    max_iter: int = 100  # iterations of an ascent
+    max_iter: int | None = None  # iterations of an ascent; None: by effort
     watch: Watch = field(default_factory=lambda: Watch(None))  # one of `time_limit` if not given
     part: str = ""  # prefix of the sections of this search, if several share a checkpoint
     is_last: bool = True  # of them
 
     def __post_init__(self) -> None:
         check_choice("search", self.search, (*SEARCHES, *BY_GRADIENT))
-        for name in ("n_steps", "n_chains", "n_jobs", "until"):
+        for name in ("n_steps", "n_chains", "n_jobs", "until", "effort"):
             SearchParameters.declared()[name].check(getattr(self, name))
         check_choice("optimizer", self.optimizer, tuple(OPTIMIZERS))
-        check_integer("max_iter", self.max_iter, minimum=0)
+        if self.max_iter is not None:
+            check_integer("max_iter", self.max_iter, minimum=0)
         if not isinstance(self.random_state, np.random.Generator):
             seed_sequence(self.random_state)
         if not isinstance(self.checkpoint, str | PathLike | None):
@@ -107,7 +110,7 @@ class Search:
         state at the end. If it has a ``schedule`` or a maximum of ``n_temperatures``, annealing
         uses them. If it has ``release()``, this is called at the end, to free its caches.
 
-        Each chain takes default_steps >= 1 per phase, unless the user gave `n_steps`, and keeps
+        With normal effort, each chain takes default_steps >= 1 per phase; see `steps`. It keeps
         n_blocks >= 1 draws; an annealing has n_blocks temperatures, a replica exchange n_replicas
         >= 2. `rounds` limits chains that do not agree, unless `n_steps` or `until` is given. Chains
         start at `starts`, or at the posterior's own starts. ParameterError if the search needs a
@@ -115,7 +118,8 @@ class Search:
         """
         assert self.search in (*SAMPLED, *BY_GRADIENT), "exact searches are each family's own"
         try:
-            return self._run(posterior, default_steps, n_blocks, n_replicas, rounds, starts)
+            limits = rounds.by(self.effort)
+            return self._run(posterior, default_steps, n_blocks, n_replicas, limits, starts)
         finally:
             release = getattr(posterior, "release", None)
             if release is not None:
@@ -141,7 +145,7 @@ class Search:
         if self.checkpoint is not None:
             checkpoint = samplers.Checkpoint(self.checkpoint, resume=self.resume)
         common: dict[str, Any] = {
-            "n_steps": default_steps if self.n_steps is None else self.n_steps,
+            "n_steps": self.steps(default_steps),
             "n_blocks": n_blocks,
             "n_chains": self.n_chains,
             "n_jobs": self.n_jobs,
@@ -178,7 +182,7 @@ class Search:
                 climbed: Any = ascend(
                     climbing,
                     cast(Any, starts),
-                    max_iter=self.max_iter,
+                    max_iter=self.n_iterations,
                     optimizer=self.optimizer,
                     progress=self.progress,
                     section=section("first"),
@@ -294,6 +298,15 @@ class Search:
             if log_density > run.best_log_density:
                 run = replace(run, best_state=state, best_log_density=log_density)
         return run, better + states[len(better) :]
+
+    def steps(self, default: float) -> int:
+        """Return `n_steps`, or the steps of a chain by effort, given those of normal effort."""
+        return self.n_steps or max(1, int(STEPS[self.effort] * default))
+
+    @property
+    def n_iterations(self) -> int:
+        """The largest number of iterations of an ascent."""
+        return int(STEPS[self.effort] * _ITERATIONS) if self.max_iter is None else self.max_iter
 
     def rng(self) -> np.random.Generator:
         """Return the generator for draws without a chain."""

@@ -24,7 +24,6 @@ import numpy as np
 from scipy.special import expit
 
 from bayescascade.base.arrays import Flags, Floats, Integers
-from bayescascade.base.notices import noticed
 from bayescascade.base.watch import check_time
 from bayescascade.costs.items import CostItems
 from bayescascade.costs.tried import coarse_first
@@ -167,7 +166,7 @@ class BoostedLearner:
             for place in coarse_first(len(found[penalties[0]]))
             for penalty in penalties
         ]
-        for penalty, tradeoff in noticed(asked, len(asked), "the trial of further tradeoffs"):
+        for penalty, tradeoff in asked:
             grower, price = growers[penalty], self._price(problem, penalty, tradeoff)
             greedy = self.boosting.greedy(problem, grower, price)
             if self.full_share in (None, 0.0):

@@ -23,12 +23,13 @@ from bayescascade.methods.boxes.posterior import BoxPosterior, BoxState
 from bayescascade.methods.boxes.union import BoxUnion
 from bayescascade.model.kept_draws import thinned
 from bayescascade.model.matrix_explorer import MatrixExplorer
+from bayescascade.model.rounds import WORK
 from bayescascade.model.search import Search, most_blocks, seed_sequence
 from bayescascade.model.solution import Certificate, Solution
 from bayescascade.model.summary import FitSummary
 from bayescascade.report.page import Page, Pieces, count_of
 
-_MOST_STEPS, _LEAST_STEPS, _ROW_STEPS = 1_000_000, 20_000, 1.5e9  # steps of each chain and phase
+_MOST_STEPS, _LEAST_STEPS, _ROW_STEPS = 200_000, 20_000, 3e8  # steps of each chain and phase
 _OF_SEARCH = 0.8  # share of the time; the rest is for the halves of sides and their uncertainty
 _MOST_BLOCKS, _OF_FOLD = 500, 125  # draws of a chain; each takes as long as some hundred steps
 _ALL_CUTS = 32_767  # for an exact search, whose sides are at values of rows
@@ -55,7 +56,7 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
     search : str
         "exact" searches the best union by the objective of "gibbs", with a proof or a bound. If a
         proof for all boxes together is too expensive, each box is proved to be the best given the
-        others. It takes about ten seconds at most, or until the `time_limit`. For the others, see
+        others. Its work is limited by `effort`, or else by the `time_limit`. For the others, see
         `explore`.
     solver : {"branch", "program"}
         Algorithm of an exact search. "program" uses HiGHS, whose proofs have a tolerance, so its
@@ -159,7 +160,7 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
         posterior, n_rows = self._posterior_of(likelihood, training), len(training.rows)
         found = self._explore(
             posterior, training, search,
-            default_steps=int(max(_LEAST_STEPS, min(_MOST_STEPS, _ROW_STEPS / n_rows))),
+            default_steps=_steps_of(n_rows),
             n_blocks=min(self._n_blocks, most_blocks(n_rows)),
         )  # fmt: skip
         return posterior.union(found.state)
@@ -168,8 +169,7 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
         """Return an unfitted copy with shorter chains for cross-validation, and words for them."""
         copy, told = super().fold_model()
         if self.draws_states:
-            most = min(_MOST_STEPS, _ROW_STEPS / (self.n_rows_ or 1)) / 5
-            copy.n_steps = self.n_steps or int(max(_LEAST_STEPS, most))
+            copy.n_steps = self._search().steps(_steps_of(self.n_rows_ or 1))
             copy._n_blocks = min(self._n_blocks, _OF_FOLD)
             told = f"chains of {copy.n_steps:,} steps in folds"
         return copy, told
@@ -241,7 +241,7 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
         return posterior.union(run.best_state), run.interrupted
 
     def _most_work(self) -> float:
-        return _MOST_WORK if self.time_limit is None else inf
+        return WORK[self.effort] * _MOST_WORK if self.time_limit is None else inf
 
     def _learned(self, state: BoxState, training: RareRows) -> LearnedBoxes:
         """Return a union with its counts; only the printed union has `sides`."""
@@ -260,7 +260,7 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
         """Return the best union for each of several negative weights, by exact searches.
 
         Each search starts from the union of the last weight. `time_limit` is for all searches
-        together; without it, they take about ten seconds.
+        together; without it, `effort` limits their work.
 
         Parameters
         ----------
@@ -410,3 +410,8 @@ def _without_densities(
         return None
     hidden: dict[str, Any] = {"best_log_density": nan, "log_density": nan, "described": {}}
     return lambda one: progress(one._replace(phase=f"gibbs: {one.phase}", **hidden))
+
+
+def _steps_of(n_rows: int) -> int:
+    """Return the default steps of each chain and phase: fewer for many rows."""
+    return int(max(_LEAST_STEPS, min(_MOST_STEPS, _ROW_STEPS / n_rows)))

@@ -109,7 +109,7 @@ BOXES = ListedCommand(
     options=(
         "positive", "n_boxes", "likelihood", "negative_weight", "box_cost", "side_cost", "search",
         "solver", "n_clusters", "expansion", "predictive", "missing", "unknown", "n_steps",
-        "n_chains", "n_jobs", "random_state", "time_limit", "memory_limit",
+        "n_chains", "n_jobs", "random_state", "effort", "time_limit", "memory_limit",
     ),
     picture="Draw the boxes, or the ROC curve of --method path",
     words="the boxes are",

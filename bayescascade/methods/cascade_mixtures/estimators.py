@@ -42,6 +42,9 @@ from bayescascade.model.summary import FitSummary
 from bayescascade.report.numbers import nats_text
 from bayescascade.report.page import BLANK, Heading, Page, Pieces, count_of
 
+_EFFORTS = {"quick": (2, 5e10), "normal": (6, 2e12), "thorough": (30, 1e13)}
+"""Starts, and operations to choose settings, by `effort`."""
+
 _ROWS_AT_ONCE = 5_000  # that are scored between two looks at the time
 _INSIDE = {"independent": "independent columns", "dependent": "columns joined by a tree"}
 
@@ -66,7 +69,10 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
         0.25 to 64.
     time_limit
         Seconds after which nothing more is tried, and EM ends. The result may then depend on the
-        machine. None: a limit on the work, which is about a minute for 13,000 rows of 25 columns.
+        machine.
+    effort
+        Work of the search. It sets `n_starts` if this is None, and limits the work to choose
+        settings and a cascade.
     progress : callable or None
         Called with a `samplers.Progress` from time to time.
     columns, drop, nominal, ordinal, continuous, missing
@@ -137,10 +143,11 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
     _: KW_ONLY
     kind: str = MixtureParameters.kind.default
     smoothing: float | str = MixtureParameters.smoothing.default
-    n_starts: int = MixtureParameters.n_starts.default
+    n_starts: int | None = MixtureParameters.n_starts.default
     max_iter: int = MixtureParameters.max_iter.default
     tol: float = MixtureParameters.tol.default
     time_limit: float | None = MixtureParameters.time_limit.default
+    effort: str = MixtureParameters.effort.default
     n_jobs: int | None = MixtureParameters.n_jobs.default
     random_state: Seed = MixtureParameters.random_state.default
     progress: Callable[[samplers.Progress], object] | None = None
@@ -181,15 +188,19 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
             SMOOTHINGS if self.smoothing == "auto" else (float(self.smoothing),),
             NUMBERS if n == "auto" else (int(n),),
         )
+        n_starts, most_steps = _EFFORTS[self.effort]
         chooser = Chooser(
             table, grid, chosen_by, self.max_iter, self.tol, n_threads_of(self.n_jobs), watch,
-            self._report,
+            self._report, most_steps,
         )  # fmt: skip
         cascade = AutoCascade(
-            time_limit=self.time_limit, n_jobs=self.n_jobs, progress=self.progress
+            effort=self.effort,
+            time_limit=self.time_limit,
+            n_jobs=self.n_jobs,
+            progress=self.progress,
         )
         self._candidates, self._found, self.summary_, self.objective_ = learn(
-            chooser, cascade, self.kind, self.n_starts, seeds
+            chooser, cascade, self.kind, self.n_starts or n_starts, seeds
         )
         codes = table.codes.astype(np.int32)
         self.log_likelihood_ = self._log_likelihood(table, watch)

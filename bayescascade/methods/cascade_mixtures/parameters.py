@@ -2,10 +2,15 @@
 
 from bayescascade.base.parameters import Choice, Integer, Real
 from bayescascade.model.listed import ListedDensity
-from bayescascade.model.parameters import ChainParameters, DensityParameters, RunParameters
+from bayescascade.model.parameters import (
+    ChainParameters,
+    DensityParameters,
+    EffortParameters,
+    RunParameters,
+)
 
 
-class MixtureParameters(DensityParameters, RunParameters):
+class MixtureParameters(DensityParameters, RunParameters, EffortParameters):
     """Parameters of `CascadeMixture`."""
 
     n_components = Integer(
@@ -18,7 +23,9 @@ class MixtureParameters(DensityParameters, RunParameters):
         words=("auto", "independent", "dependent", "cascade"),
     )
     smoothing = Real("auto", "Pseudo-rows added to each class", above=0.0, words=("auto",))
-    n_starts = Integer(6, "Number of EM starts; the best is kept", minimum=1)
+    n_starts = Integer(
+        None, "Number of EM starts; the best is kept", minimum=1, none="by effort: 2, 6 or 30"
+    )
     max_iter = Integer(100, "Maximum number of EM steps per start", minimum=1)
     tol = Real(1e-4, "EM stops when a step gains fewer nats per row than this", above=0.0)
     n_jobs = ChainParameters.n_jobs

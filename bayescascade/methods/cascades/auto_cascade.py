@@ -52,8 +52,7 @@ class AutoCascade(Baseline[LearnedDensityTree]):
     Parameters
     ----------
     effort
-        How much work to spend on comparing kinds of trees. "quick" and "normal" take seconds for
-        tables of 1,000 rows and 20 columns, "thorough" takes minutes.
+        Work to compare kinds of trees, and to search for the best tree.
     time_limit
         Seconds after which no more kinds are compared, and the search ends with its best result;
         the result may then depend on the machine. None: the limit of `effort`, counted in

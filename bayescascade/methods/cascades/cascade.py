@@ -40,7 +40,6 @@ from bayescascade.methods.cascades.leaf_choice import (
     Summed,
     choose_leaf,
     n_draws_of,
-    steps_within,
     sum_up,
     sum_up_in_time,
 )
@@ -56,18 +55,20 @@ from bayescascade.methods.cascades.parameters import LEAVES, TreeParameters
 from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
 from bayescascade.methods.cascades.split_space import SplitSpace
 from bayescascade.methods.cascades.tree import Tree, leaf_boxes
-from bayescascade.methods.cascades.tree_posterior import CascadePosterior
+from bayescascade.methods.cascades.tree_posterior import CascadePosterior, operations_of_step
 from bayescascade.model.density_estimator import DENSITIES, DensityEstimator
 from bayescascade.model.explore import Solver
 from bayescascade.model.kept_draws import Draws
 from bayescascade.model.parameters import SearchParameters
+from bayescascade.model.rounds import Rounds
 from bayescascade.model.search import Search
 from bayescascade.model.solution import Solution
 from bayescascade.model.typical import MOST_COMPARED, typical_draw
 from bayescascade.report.numbers import nats_text
 from bayescascade.report.page import BLANK, Page, Pieces, count_of
 
-_MOST_ADDITIONS = 2e10  # in a chain over dependent leaves: about a minute
+_WORK, _OF_ROUND = 1e10, 0.3  # operations of all chains, and share of the first steps in them
+_LEAST_STEPS = 5_000
 _TEMPERATURES, _STEPS_OF_BLOCK = 100, 50  # least temperatures of an annealing; steps at each
 
 
@@ -189,8 +190,13 @@ class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
         return n_blocks
 
     def _default_steps(self, table: Table) -> int:
-        steps = super()._default_steps(table)
-        return steps_within(table, steps, _MOST_ADDITIONS) if self._leaf == "dependent" else steps
+        a_step = self.n_chains * operations_of_step(table, self._leaf)
+        least = 0 if self._leaf == "dependent" else _LEAST_STEPS
+        return int(max(least, min(super()._default_steps(table), _OF_ROUND * _WORK / a_step), 1))
+
+    def _rounds(self, table: Table) -> Rounds:
+        del table
+        return Rounds(most=_WORK)
 
     def _own_record(self) -> dict[str, Any]:
         return {"leaf_choice": self.leaf_choice_.to_record()} if self.leaf == "auto" else {}
@@ -299,7 +305,7 @@ class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
             return
         from bayescascade.methods.cascades.exact import Redraws
 
-        n_steps = self.n_steps or self._default_steps(posterior.table)
+        n_steps = self._search().steps(self._default_steps(posterior.table))
         posterior.redraws = Redraws(posterior, self.memory_limit * 1e9, self.n_jobs, n_steps)
 
     def _sum_up(self, posterior: CascadePosterior, search: Search, in_use: int = 0) -> Summed:

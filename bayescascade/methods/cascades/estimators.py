@@ -91,9 +91,8 @@ class LeafCascade(Cascade):
         that splits near the root, which are rarely redrawn, still differ.
     n_steps
         Proposals per chain, both in annealing and in sampling; a quarter of the sampling is
-        discarded as warm-up. None: 1,000 per distinct row, at least 200,000 and at most 1,000,000,
-        and fewer for more than 40,000 rows, so that the work stays about the same. Sampling may
-        continue after these steps, see `until`.
+        discarded as warm-up. None: as many as `effort` allows. Sampling may continue after these
+        steps, see `until`.
     memory_limit
         Gigabytes for an exact search, or for the redraws of all chains together. Draws that are
         kept for averages and files take at most an eighth of it. If 1,000 large trees take more,

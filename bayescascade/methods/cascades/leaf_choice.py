@@ -20,6 +20,7 @@ from bayescascade.methods.cascades.parameters import LEAVES
 from bayescascade.methods.cascades.tree import Tree
 from bayescascade.methods.cascades.tree_posterior import CascadePosterior
 from bayescascade.model.parameters import SAMPLED
+from bayescascade.model.rounds import WORK
 from bayescascade.model.search import SCHEDULE, Search, most_blocks
 from bayescascade.model.solution import Certificate
 from bayescascade.model.trace import COLUMNS_USED
@@ -58,7 +59,7 @@ SumUp: TypeAlias = Callable[[CascadePosterior, Search, int], Summed]
 Known: TypeAlias = Summed | type[KeyboardInterrupt] | None
 """A sum over all trees, the exception that ended it without a tree, or None if not tried."""
 
-_AUTO_TERMS = 5e8  # terms of a pass up to which search "auto" is exact: half a minute
+_AUTO_TERMS = 5e8  # terms of a pass up to which search "auto" is exact, with normal effort
 _MOST_TERMS = 1e12  # hours
 _CHEAP_TERMS = 2e8  # terms up to which the shares of columns are exact, too
 
@@ -151,7 +152,8 @@ def sum_up(posterior: CascadePosterior, search: Search, memory_limit: float) -> 
     search.report("counting boxes")
     exact, drawn = solve_or_tilt(
         posterior, memory_limit=max(1.0, memory_limit),
-        work_limit=_AUTO_TERMS if search.search == "auto" else _MOST_TERMS, rng=search.rng(),
+        work_limit=WORK[search.effort] * _AUTO_TERMS if search.search == "auto" else _MOST_TERMS,
+        rng=search.rng(),
         progress=lambda share: search.report("summing over trees", share),
         pass_progress=report_pass, draw_progress=lambda: search.report("drawing trees"),
         n_jobs=search.n_jobs, n_draws=n_draws_of(search, posterior),

@@ -3,7 +3,6 @@
 from bayescascade.base.parameters import Choice, Integer, Parameters, Real
 from bayescascade.model.listed import ListedDensity
 from bayescascade.model.parameters import (
-    EFFORTS,
     SEARCHES,
     ChainParameters,
     DensityParameters,
@@ -112,11 +111,6 @@ class BranchParameters(TreeParameters):
 class AutoParameters(ShownParameters, DensityParameters, MemoryParameters, ChainParameters):
     """Parameters of `AutoCascade`."""
 
-    effort = Choice(
-        "normal",
-        "Work to look for a suitable kind: quick and normal take seconds, thorough takes minutes",
-        words=EFFORTS,
-    )
     predictive = Choice("average", ChainParameters.predictive.about, words=("map", "average"))
 
 

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bayescascade.base.notices import noticed
 from bayescascade.base.validation import check_real
 from bayescascade.base.watch import watch_in_use
 from bayescascade.costs.tried import coarse_first
@@ -137,7 +136,7 @@ class CostSensitiveTreeClassifier(TriedClassifier):
         asked = list(dict.fromkeys(every[[*coarse_first(every.size)[1:], 0]].tolist()))
         if self.tradeoff is not None:
             asked = [float(self.tradeoff)]
-        for tradeoff in noticed(asked, len(asked), "the ascent for further tradeoffs"):
+        for tradeoff in asked:
             posterior = begun.with_tradeoff(tradeoff)
             run = ascend(posterior, [begun.start], max_iter=self.max_iter)
             posterior.start = run.best_state

@@ -9,7 +9,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import ParameterError
-from bayescascade.base.notices import noticed
 from bayescascade.base.validation import check_real
 from bayescascade.base.watch import watch_in_use
 from bayescascade.costs.items import CostItems, CostNorms
@@ -113,8 +112,7 @@ class CostWeightedLogisticClassifier(TriedClassifier):
         standard = Standard.of(rows.made, rows.weights)
         problem = logistic_problem(rows, standard, self.items_)
         dear, limits = 0, [np.inf if each is None else each for each in budgets]
-        asked = self._asked(problem)
-        for solution in noticed(problem.path(asked), len(asked), "the path of smaller penalties"):
+        for solution in problem.path(self._asked(problem)):
             tree = self._tree(rows, standard, solution)
             how = judges.judge(tree, self.items_)
             yield [PenaltyFit(**how, penalty=solution.penalty, duality_gap=solution.gap)]

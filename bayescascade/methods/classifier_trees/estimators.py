@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 import samplers
 from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import ParameterError
-from bayescascade.base.notices import noticed
 from bayescascade.costs.limits import check_amounts, is_within
 from bayescascade.methods.classifier_trees.growing import GrowingRows, Growth, grow, refitted
 from bayescascade.methods.classifier_trees.judges import (
@@ -113,8 +112,7 @@ class SubmodularTreeClassifier(TriedClassifier):
         self, rows: GrowingRows, judges: Judges, budgets: Sequence[float | None]
     ) -> Iterator[Sequence[Candidate]]:
         tried = self._node_budgets(budgets)
-        parts = noticed(tried, len(tried), "the growth of further trees")
-        for n_done, node_budgets in enumerate(parts):
+        for n_done, node_budgets in enumerate(tried):
             if self.progress is not None:
                 self.progress(samplers.Progress("trees", n_done, len(tried), nan, nan, nan, {}))
             how = Growth(node_budgets, self.selection, self.max_depth, self.weights, self.leaf)

@@ -55,7 +55,8 @@ class BudgetTreeClassifier(HasDraws, ForestClassifier):
     predictive : {"map", "average"}
         Predict with the most probable tree, or with the mean of 100 draws. In the latter case a row
         pays for all features that any of the drawn trees reads.
-    search, n_steps, n_chains, n_jobs, random_state, checkpoint, resume, progress, time_limit, until
+    search, n_steps, n_chains, n_jobs, random_state, checkpoint, resume, progress, time_limit, \
+until, effort
         See `explore`. With a budget, the six searches and their folds share the time limit,
         `n_steps` is 10,000 by default (for any `until`), and there is no checkpoint. In folds, if
         `predictive` is "map", one chain is annealed. If chains stay at different trees, neither

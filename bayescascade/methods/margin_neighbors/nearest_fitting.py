@@ -18,7 +18,6 @@ import numpy as np
 
 from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.errors import ParameterError
-from bayescascade.base.notices import noticed
 from bayescascade.base.watch import Watch
 from bayescascade.costs.choice import FEW_ROWS, Choice
 from bayescascade.costs.items import CostItems
@@ -293,9 +292,7 @@ class NearestFit:
             "validation rows" if n_settling else "rows left out one by one",
             n_settling or own.size,
         )  # fmt: skip
-        n_parts = len(around) * len(asked.n_neighbors) * len(asked.tradeoffs)
-        each_way = follow_all(around, asked, judges, watch)
-        followed = list(noticed(each_way, n_parts, "the trial of more rules"))
+        followed = list(follow_all(around, asked, judges, watch))
         judges = followed[-1][1]  # all of them, if there was time
         tried = tuple(judge([ways for ways, _ in followed], asked, judges.n_settling))
         return ChosenNearest(around, tried, judges, training)

@@ -33,7 +33,6 @@ _FIRST = 4.0  # smoothing while the number grows
 _PATIENCE = 2  # worse numbers of classes before the growth ends
 _N_FOLDS, _MANY_ROWS = 5, 2_000
 _N_STARTS = 2  # for each candidate and fold
-_MOST_STEPS = 2e12  # about 3e10 per second
 _ITERATIONS = {"independent": 40, "dependent": 15}  # approximate number for EM
 _OF_BOXES, _OF_BOX = 4.0, 2_000.0  # times squared codes, for each row and each box of a start
 _OF_STEP = 1e7  # for any number of rows
@@ -62,7 +61,7 @@ class Chooser:
     n_threads: int
     watch: Watch
     report: Callable[[float], None]  # called with the finished share, from 0 to 1
-    most_steps: float = _MOST_STEPS  # operations for all candidates
+    most_steps: float  # operations for all candidates
     known: dict[Settings, float] = field(init=False, default_factory=dict)
     # The folds, (learned, held out); none if there are too few rows or no choice.
     split: list[tuple[Table, Table]] = field(init=False, default_factory=list)

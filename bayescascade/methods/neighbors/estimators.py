@@ -87,18 +87,20 @@ class NeighborCompressionClassifier(
         "neighbors": a vote of the `n_neighbors` nearest.
     optimizer : {"lbfgs", "cg", "minibatch"}
         Optimizer. "lbfgs" and "cg" use all rows in each step, "minibatch" uses `batch_size` rows.
-    max_iter : int >= 1
-        Maximum number of iterations, or of epochs with minibatches.
+    max_iter : int >= 1, optional
+        Maximum number of iterations, or of epochs with minibatches; by default 100, with effort
+        "quick" 25 and with "thorough" 500.
     batch_size : int >= 1
         Rows of a minibatch; at most a tenth of the rows.
     search : {"ascent", "ascent+langevin"}
         "ascent": only optimize. "ascent+langevin": also sample, from the optimum of each chain.
     n_steps : int >= 1, optional
-        Steps per sampling chain; 2,000 by default. There are no further rounds if chains do not
-        agree, because even four times as many steps would not help. Each chain keeps 100 draws.
+        Steps per sampling chain; 2,000 by default, see `effort` in `explore`. There are no further
+        rounds if chains do not agree, because even four times as many steps would not help. Each
+        chain keeps 100 draws.
     n_chains : int >= 1
         Number of starts, and of chains. Use 4 for R-hat.
-    n_jobs, random_state, checkpoint, resume, progress
+    n_jobs, random_state, checkpoint, resume, progress, effort
         See `explore`. The cores share the rows of one optimization.
     time_limit : float > 0 or None
         Seconds, from its beginning, after which `fit` stops with the best prototypes so far. The
@@ -160,7 +162,7 @@ class NeighborCompressionClassifier(
     rule: str = CompressionParameters.rule.default
     n_neighbors: int = CompressionParameters.n_neighbors.default
     optimizer: str = CompressionParameters.optimizer.default
-    max_iter: int = CompressionParameters.max_iter.default
+    max_iter: int | None = CompressionParameters.max_iter.default
     batch_size: int = CompressionParameters.batch_size.default
     dtype: str = CompressionParameters.dtype.default
     search: str = CompressionParameters.search.default
@@ -241,7 +243,7 @@ class NeighborCompressionClassifier(
         if self._by_minibatches and not is_stopped:
             share = 1.0 if self.search == "ascent" else 0.5
             starts, is_stopped, timed_out = climb_each(
-                posterior, starts, rng, watch, share, **self._batches(self.max_iter)
+                posterior, starts, rng, watch, share, **self._batches(self._n_epochs)
             )
             is_late |= timed_out
         if is_stopped:  # by Ctrl-C: no further climbs or draws; a checkpoint stays
@@ -256,7 +258,7 @@ class NeighborCompressionClassifier(
         after = self.time_limit if is_late else None
         self.summary_ = replace(found.summary_, interrupted=is_interrupted, stopped_after=after)
         n_iterations = found.run_.extras["n_iterations"]
-        self.n_iter_ = self.max_iter if self._by_minibatches else max(1, *n_iterations)
+        self.n_iter_ = self._n_epochs if self._by_minibatches else max(1, *n_iterations)
         taken = self._rule.classified(self._best, rows)
         self._tally = Tally.of(labels, taken, len(sizes), weights)
         if WORSE in self._objections:
@@ -313,6 +315,10 @@ class NeighborCompressionClassifier(
     @property
     def _by_minibatches(self) -> bool:
         return self.optimizer == "minibatch"
+
+    @property
+    def _n_epochs(self) -> int:
+        return self._search(optimizer="lbfgs").n_iterations
 
     def _batches(self, n_epochs: int) -> dict[str, Any]:
         """Return the options of climbing with minibatches."""

@@ -45,7 +45,9 @@ class CompressionParameters(ChainParameters):
     )
     n_neighbors = Integer(3, "Prototypes that vote", minimum=1)
     optimizer = Choice("lbfgs", "Optimizer", words=("lbfgs", "cg", "minibatch"))
-    max_iter = Integer(100, "Maximum number of iterations of a gradient ascent", minimum=1)
+    max_iter = Integer(
+        None, "Maximum number of iterations of a gradient ascent", minimum=1, none="by effort"
+    )
     batch_size = Integer(4096, "Rows of a minibatch", minimum=1)
     dtype = Choice("float64", "Precision of the computations", words=("float64", "float32"))
     search = Choice("ascent", "How to search", words=("ascent", "ascent+langevin"))

@@ -13,13 +13,12 @@ fewer rados than rows. Edges are rounded to multiples of 2**-20, so sums of up t
 exact.
 """
 
-import time
 from typing import Any
 
 import numpy as np
 
 from bayescascade.base.arrays import Floats
-from bayescascade.base.notices import notice
+from bayescascade.base.errors import warn_user
 from bayescascade.base.watch import Watch
 from bayescascade.methods.rado.protection import Promise, check_budget, cut_of, draw_agreements
 from bayescascade.methods.rado.reading import Rows
@@ -38,6 +37,7 @@ from bayescascade.privacy.noise import NoiseSource, noise_source
 
 _BLOCK_ROWS = 1 << 13
 _FINE = 2.0**20  # steps of an edge in [-1, 1]
+_MANY_VALUES = 100_000  # of exact noise
 
 
 def random_sums(
@@ -157,9 +157,7 @@ def clipped(rows: Rows) -> Edges:
 
 
 def announce(n_values: int, source: NoiseSource) -> None:
-    """Warn if noise will take long, after timing a small part."""
-    if n_values > 50_000 and source.is_private:
-        began = time.perf_counter()
-        source.gaussian(_FINE, 256)
-        seconds = (time.perf_counter() - began) * n_values / 256
-        notice(f"exact noise for {n_values:,} values", seconds)
+    """Warn that noise will take long if it is drawn exactly for many values."""
+    if n_values > _MANY_VALUES and source.is_private:
+        told = f"exact noise is drawn for {n_values:,} values, one by one, which takes long"
+        warn_user(UserWarning(told))

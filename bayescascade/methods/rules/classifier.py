@@ -35,9 +35,7 @@ from bayescascade.model.reporting import OF_ROWS
 from bayescascade.model.rounds import Rounds
 from bayescascade.report.page import Page, Pieces, count_of
 
-_EFFORTS = {"quick": (50_000, 2e8), "normal": (200_000, 1e9), "thorough": (1_000_000, 1e11)}
-"""Default steps, and operations of all chains, by `effort`."""
-
+_STEPS, _WORK = 200_000, 1e9  # default steps, and operations of all chains
 _OF_ROUND = 0.3  # largest share of the operations for the first steps
 _USUAL_RULES = 8
 _DRAWS, _ALL_DRAWS = 250, 1_000  # of each chain, and at least of all until they agree
@@ -72,10 +70,8 @@ time_limit, until, checkpoint, resume, progress
         half of that per temperature for "tempering". Sampling may continue after these steps; see
         `until`.
     effort
-        Work of the search: about 3 s ("quick"), 10 s ("normal"), or minutes ("thorough") of one
-        core for 1,000 rows of 20 columns. The work is counted, so the result does not depend on
-        the machine. Chains that do not agree by then give the result, with a warning. An exact
-        search takes up to 20 times as much, and then has a bound on better lists.
+        Work of the search. Chains that do not agree when it is done give the result, with a
+        warning. An exact search takes up to 20 times as much, and then has a bound on better lists.
     nominal, ordinal, continuous
         How to read columns, by name or, for an array, by number; see
         `bayescascade.data.table.Table`. Truth values, text and categories are nominal by default.
@@ -138,7 +134,6 @@ time_limit, until, checkpoint, resume, progress
     min_support: float = LabelListParameters.min_support.default
     _: KW_ONLY
     n_bins: int = LabelListParameters.n_bins.default
-    effort: str = LabelListParameters.effort.default
     predictive: str = LabelListParameters.predictive.default
     unknown: str = LabelListParameters.unknown.default
     positive: Any = LabelListParameters.positive.default
@@ -246,7 +241,7 @@ time_limit, until, checkpoint, resume, progress
     def fold_model(self) -> tuple[Self, str]:
         """Return an unfitted, cheaper model for cross-validation, and a text that describes it."""
         table = self.posterior_.table
-        steps = self.n_steps or self._default_steps(table)
+        steps = self._search().steps(self._default_steps(table))
         n_steps = max(1, steps // _FOLD_SHARE)
         chains = count_of(min(self.n_chains, _FOLD_CHAINS), "chain")
         model = clone(self).set_params(
@@ -288,9 +283,8 @@ time_limit, until, checkpoint, resume, progress
 
     def _most_steps_of(self, table: Table) -> float:
         del table
-        steps, work = _EFFORTS[self.effort]
         a_step = self.n_chains * self.posterior_.operations(_USUAL_RULES)
-        return min(steps, _OF_ROUND * work / a_step)
+        return min(_STEPS, _OF_ROUND * _WORK / a_step)
 
     def _n_blocks(self, table: Table) -> int:
         # a block takes as long as some hundred steps; rounds need draws for their diagnostics
@@ -299,11 +293,11 @@ time_limit, until, checkpoint, resume, progress
 
     def _rounds(self, table: Table) -> Rounds:
         del table
-        return Rounds(plain=7, exchange=4, most=_EFFORTS[self.effort][1])
+        return Rounds(plain=7, exchange=4, most=_WORK)
 
     @property
     def _work_of_proof(self) -> float:
-        return _OF_PROOF * _EFFORTS[self.effort][1]
+        return _OF_PROOF * _WORK
 
     def _list(self, rules: tuple[Antecedent, ...], counts: Floats) -> LabelList:
         shown = self.positive

@@ -42,7 +42,7 @@ from bayescascade.methods.rules.rule_list import (
 )
 from bayescascade.model.density_estimator import DENSITIES, DensityEstimator
 from bayescascade.model.estimator import PosteriorEstimator
-from bayescascade.model.rounds import Rounds
+from bayescascade.model.rounds import WORK, Rounds
 from bayescascade.model.search import Search
 from bayescascade.model.solution import Certificate, Solution
 
@@ -52,7 +52,9 @@ if TYPE_CHECKING:
 L = TypeVar("L", bound=ListedRules)
 
 _START_SHARE = 10  # divisor of the steps before an exact search
-_FEW_COLUMNS = 4
+_MOST_STEPS, _LEAST_STEPS = 1_000_000, 5_000  # of density lists
+_WORK, _OF_ROUND = 1e10, 0.4  # operations of all chains, and share of the first steps in them
+_RULES, _RULES_OF_COLUMN = 10.0, 1.5  # approximate size of a list
 
 OF_PROOF = 6e10  # operations of an exact search
 _OF_PREFIX = 40.0  # for each candidate and word of rows
@@ -149,7 +151,7 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
             )
         left = 0.0 if annealed.interrupted else search.watch.left  # 0: only a bound, no search
         a_prefix = _OF_PREFIX * len(posterior.antecedents) * posterior.rows.everyone.size
-        most = max(1, int(self._work_of_proof / max(a_prefix, 1)))
+        most = max(1, int(WORK[search.effort] * self._work_of_proof / max(a_prefix, 1)))
         found = best_list(
             posterior,
             start=annealed.best_state,
@@ -226,15 +228,12 @@ class DensityRuleList(
         or finds a better one. It gives a point estimate without posterior draws.
     n_steps
         Proposals per chain, both in annealing and in sampling; a quarter of the sampling is
-        discarded as warm-up. None: 1,000,000, and fewer for more than 4 columns or more than
-        200,000 distinct rows; half of that per temperature for "tempering". Sampling may continue
-        after these steps; see `until`.
+        discarded as warm-up. None: as many as `effort` allows, at most 1,000,000 with "normal".
+        Sampling may continue after these steps; see `until`.
     until
         When to stop sampling if `n_steps` is None. "steps": after the default number of steps.
-        "agreed": when R-hat is at most 1.01 and the effective sample size at least 400, with up to
-        four rounds of plain chains; see `bayescascade.explore`. If these would not suffice, up to
-        four rounds of replica exchange at 12 temperatures follow. The first of them has a quarter
-        of the steps, and fewer for more than 10,000 distinct rows.
+        "agreed": when R-hat is at most 1.01 and the effective sample size at least 400, or when the
+        work of the `effort` is done; see `bayescascade.explore`.
     columns, drop, nominal, ordinal, continuous, missing
         Which columns to use and how to read them; see `bayescascade.data.table.Table`.
     memory_limit
@@ -292,25 +291,26 @@ class DensityRuleList(
 
     declares = DensityListParameters
 
-    # a step takes about a millisecond with 20 columns, because lists are long
-    _least_steps: ClassVar[int] = 10_000
+    _least_steps: ClassVar[int] = _LEAST_STEPS
 
     posterior_: DensityListPosterior = field(init=False)
 
     def _make_posterior(self, table: Table) -> DensityListPosterior:
-        return DensityListPosterior(
+        self.posterior_ = DensityListPosterior(
             table, self.expected_rules, self.expected_size, self.concentration, self.max_size,
             self.memory_limit,
         )  # fmt: skip
+        return self.posterior_
 
     def _rounds(self, table: Table) -> Rounds:
         del table
-        return Rounds(plain=3)
+        return Rounds(plain=7, most=_WORK)
 
     def _most_steps_of(self, table: Table) -> float:
-        # with more columns, lists are longer, and counting captured cells takes longer and longer
-        of_columns = min(1.0, (_FEW_COLUMNS / table.schema.n_columns) ** 3)
-        return 1_000_000 * of_columns * min(1.0, 200_000 / max(table.n_distinct, 1))
+        # with more columns, lists are longer, and their volumes take longer and longer
+        n_rules = _RULES + _RULES_OF_COLUMN * table.schema.n_columns
+        a_step = self.n_chains * self.posterior_.operations(n_rules)
+        return min(_MOST_STEPS, _OF_ROUND * _WORK / a_step)
 
     def _list(self, rules: tuple[Antecedent, ...], counts: Floats) -> LearnedDensityList:
         check_choice("density", self.density, DENSITIES)

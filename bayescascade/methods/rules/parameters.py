@@ -6,7 +6,6 @@ from bayescascade.base.parameters import Choice, Integer, Label, Parameters, Rea
 from bayescascade.model.listed import ListedDensity
 from bayescascade.model.parameters import (
     SAMPLED,
-    EffortParameters,
     LearnedDensityParameters,
     MemoryParameters,
     SearchParameters,
@@ -51,7 +50,7 @@ class DensityListParameters(ListParameters, LearnedDensityParameters):
     """Parameters of density lists."""
 
 
-class LabelListParameters(ListParameters, EffortParameters):
+class LabelListParameters(ListParameters):
     """Parameters of label lists."""
 
     concentration = Real(

@@ -82,6 +82,10 @@ class DensityListPosterior(RuleListPosterior):
             self._prior_sizes(state),
         )  # fmt: skip
 
+    def operations(self, n_rules: float) -> float:
+        """Return the operations of a step at a list of this size; most are for volumes."""
+        return 100.0 + (0.5 * n_rules + 1.0) * self.rows.everyone.size + 120.0 * n_rules**2
+
     def counts(self, state: RuleList) -> Floats:
         """Return the weight of the rows in each part, (m + 1,) float64."""
         return super().counts(state)[:, 0]

@@ -40,6 +40,7 @@ from bayescascade.methods.sensors.trying import Candidate, Roles, Trial, Ways, b
 from bayescascade.model.matrix_estimator import MatrixEstimator
 from bayescascade.model.record import NOT_SAVED
 from bayescascade.model.reporting import OF_ROWS
+from bayescascade.model.rounds import STEPS
 from bayescascade.report.page import Page, Pieces, count_of, warning
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
 _POLICIES = {SILENT: CellPolicy("nan", "missing"), "error": CellPolicy("error", "error")}
 _TRADEOFFS = tuple((0.01 * 1.5 ** np.arange(16)).tolist())  # nats per row, for mean cost
+_STEPS = 800  # at each tradeoff, with normal effort
 SHARES = (0.9, 0.7, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.07, 0.05)
 """Shares of the cost of all sensors, to try if gates are trained for a budget."""
 
@@ -77,10 +79,11 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
     n_fourier: int = SensorParameters.n_fourier.default
     tradeoff: float | None = SensorParameters.tradeoff.default
     ridge: float | None = SensorParameters.ridge.default
-    n_steps: int = SensorParameters.n_steps.default
+    n_steps: int | None = SensorParameters.n_steps.default
     missing: str = SensorParameters.missing.default
     unknown: str = SensorParameters.unknown.default
     time_limit: float | None = SensorParameters.time_limit.default
+    effort: str = SensorParameters.effort.default
     random_state: Any = SensorParameters.random_state.default
 
     validation_cost_: float = field(init=False)
@@ -184,6 +187,10 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
     def _lesson(self, answers: Answers) -> Lesson:
         signals, costs = self._maker.made(answers.rows), self._sensors.costs
         return Lesson(signals, answers.targets, answers.loss, costs, 1.0)
+
+    @property
+    def _n_steps(self) -> int:
+        return self.n_steps or int(STEPS[self.effort] * _STEPS)
 
     def _thrifts(self) -> list[float]:
         """Return the tradeoffs to try."""

@@ -127,7 +127,7 @@ class GatedSensorsClassifier(GatedSensors, MatrixClassifier):
         kind = "straight_through" if self.method == "straight_through" else self.activation
 
         def train(lesson: Lesson, tradeoff: float, start: Weights) -> Weights:
-            return trained(lesson, tradeoff, start, self.n_steps, kind, rng)
+            return trained(lesson, tradeoff, start, self._n_steps, kind, rng)
 
         return Ways(train, self._thrifts(), "relu" if kind == "relu" else "step")
 
@@ -248,7 +248,7 @@ class GatedSensorsRegressor(RegressorMixin, GatedSensors):  # type: ignore[misc]
         if self.method == "straight_through":
 
             def train(lesson: Lesson, tradeoff: float, start: Weights) -> Weights:
-                return trained(lesson, tradeoff, start, self.n_steps, "straight_through", rng)
+                return trained(lesson, tradeoff, start, self._n_steps, "straight_through", rng)
 
             return Ways(train, self._thrifts())
         if self.method == "projected":

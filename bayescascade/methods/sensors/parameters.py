@@ -1,12 +1,12 @@
 """Parameters of gated sensors."""
 
 from bayescascade.base.parameters import Choice, Integer, Other, Real
-from bayescascade.model.parameters import RunParameters, unknown_choice
+from bayescascade.model.parameters import EffortParameters, RunParameters, unknown_choice
 
 SILENT = "silent"
 
 
-class SensorParameters(RunParameters):
+class SensorParameters(RunParameters, EffortParameters):
     """Parameters of both estimators."""
 
     sensors = Other(
@@ -33,7 +33,9 @@ class SensorParameters(RunParameters):
         above=0.0,
         none="chosen on held-out rows",
     )
-    n_steps = Integer(800, "Number of training steps at each tradeoff", minimum=1)
+    n_steps = Integer(
+        None, "Number of training steps at each tradeoff", minimum=1, none="by effort"
+    )
     missing = Choice(
         SILENT,
         "A sensor with a missing cell is silent for the row, or missing cells are an error",

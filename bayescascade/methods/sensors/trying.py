@@ -22,7 +22,6 @@ from scipy.linalg import cho_factor, cho_solve
 
 from bayescascade.base.arrays import Flags, Floats
 from bayescascade.base.errors import ModelFileError
-from bayescascade.base.notices import noticed
 from bayescascade.base.threads import single_threaded
 from bayescascade.base.validation import check_real
 from bayescascade.base.watch import OutOfTime, Watch, check_time
@@ -204,7 +203,7 @@ class Trying(NamedTuple):
         amounts = [one for one in budgets if one is not None]
         least = min([*amounts, _LEAST * float(self.lesson.costs.sum())])
         found: list[list[Candidate]] = []
-        for thrift in noticed(thrifts, len(thrifts), "the training of further gates"):
+        for thrift in thrifts:
             found.append(self.at(thrift, start))
             start = found[-1][0].net.weights
             yield found[-1]

@@ -71,7 +71,7 @@ def test_mixtures_that_are_best_by_chance_do_not_win():
     table = Table.from_frame(days())
     seed = np.random.SeedSequence(0)
     grid = (("independent", "dependent"), (1.0,), (1,))
-    mixtures = Chooser(table, grid, seed, 5, 1e-3, 1, Watch(None), lambda _: None)
+    mixtures = Chooser(table, grid, seed, 5, 1e-3, 1, Watch(None), lambda _: None, 1e12)
     mixtures.choose()
     one, other = (Settings(kind, 1.0, 1) for kind in grid[0])
     lucky = np.array([1.5, -1.0, 0.0, 0.0, 0.0])

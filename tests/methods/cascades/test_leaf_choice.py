@@ -146,12 +146,13 @@ def test_sums_that_are_kept_count_as_memory(monkeypatch):
 
 
 def test_long_steps_are_fewer():
-    """A step over many columns takes a tenth of a second: not a million of them."""
+    """A step over many columns takes a tenth of a second: not thousands of them."""
     wide = pd.DataFrame(np.random.default_rng(0).integers(0, 2, (2_000, 100))).add_prefix("x")
     table = LeafCascade()._to_table(wide, None)
     steps = LeafCascade(leaf="dependent")._default_steps(table)
-    assert steps < 3_000 < LeafCascade()._default_steps(table)
-    assert steps * 2_000 * 100**2 / 2 == pytest.approx(cascade._MOST_ADDITIONS, rel=0.2)
+    assert steps < 100 < LeafCascade()._default_steps(table)
+    share = cascade._OF_ROUND * cascade._WORK
+    assert 4 * steps * 2_000 * 100**2 / 2 == pytest.approx(share, rel=0.2)
 
 
 def test_words_count_nats():
