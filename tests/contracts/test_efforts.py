@@ -21,11 +21,9 @@ REASONS = {
     "MarginNeighborsClassifier": "one way of each row for each rule",
     "AdaptiveClassifier": PATH,
     "GreedyMiserClassifier": PATH,
-    "AutoBudgetClassifier": "each method once, within a default time limit",
     "RadoBoostClassifier": "a convex problem, solved to its optimum",
     "rados fit": "as RadoBoostClassifier",
     "rados make": "sums, without a search",
-    "budget": "as its methods",
 }
 """Why an estimator or a command that may end early has no effort."""
 
