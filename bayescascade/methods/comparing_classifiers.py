@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from bayescascade.base.arrays import Floats
-from bayescascade.base.errors import ParameterError
+from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import check_labels, find_classes
 from bayescascade.data.splitting import split_by_class
@@ -153,6 +153,9 @@ def compare_classifiers(
         if name not in suiting:
             known = f"{', '.join(suiting)} for {count_of(len(classes), 'class', 'classes')}"
             raise ParameterError(f"models must be some of {known}, got {name!r}")
+    n_often = int((np.bincount(codes) > 1).sum())
+    if n_often < 2:  # other rows of a fold would be of one class
+        raise DataError(f"y must have two rows of each of two classes, got {n_often}")
     parts = split_by_class(codes, [1 / DEFAULT_FOLDS] * DEFAULT_FOLDS, np.random.default_rng(seed))
     numbers = pd.DataFrame(standardized(frame))
     measured: dict[str, tuple[Floats, Floats, float]] = {}

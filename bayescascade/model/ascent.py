@@ -163,7 +163,8 @@ def _restore(
 
 
 def _report(climbs: Sequence[_Climb], max_iter: int) -> samplers.Progress:
-    climbed = [climb.log_density for climb in climbs if climb.n_done]
+    # those that have begun; none has a density if the first ends where it starts
+    climbed = [climb.log_density for climb in climbs if climb.n_done] or [np.nan]
     n_done = sum(max_iter if climb.is_done else climb.n_done for climb in climbs)
     return samplers.Progress(
         phase="ascent",

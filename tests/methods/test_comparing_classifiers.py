@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayescascade import ParameterError, RadoBoostClassifier, compare_classifiers
+from bayescascade import DataError, ParameterError, RadoBoostClassifier, compare_classifiers
 from tests.cli.conftest import DATA, assert_error, run
 
 CLINIC = str(DATA / "liver_clinic.csv")
@@ -53,6 +53,19 @@ def test_the_command_prints_what_python_returns():
         assert (one["name"], one["log_loss"]) == (name, pytest.approx(row["log_loss"]))
         assert f"{100 * row['accuracy']:.1f} %" in printed.stdout
     assert max(map(len, printed.stdout.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("labels", [["a", "b"], ["a", "b", "b", "b"], list("abcdefgh")])
+def test_classes_of_one_row_are_refused(labels):
+    """What learns from other rows than this one would know one class, or no row."""
+    message = f"y must have two rows of each of two classes, got {labels.count('b') // 3}"
+    with pytest.raises(DataError, match=message):
+        compare_classifiers(np.arange(len(labels))[:, None], labels, models=["logistic"])
+
+
+def test_two_rows_of_two_classes_are_enough():
+    found = compare_classifiers([[0.0], [0.1], [1.0], [1.1]], list("aabb"), models=["logistic"])
+    assert found.n_rows == 4
 
 
 def test_ctrl_c_prints_what_was_finished(monkeypatch):
