@@ -21,7 +21,7 @@ _METHODS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "forest": ("EffectModel", {"learner": "forest"}),
     "svm": ("CausalSVM", {}),
 }
-_GIVEN = ("good", "treated", "missing", "unknown", "random_state", "n_jobs")
+_GIVEN = ("good", "treated", "missing", "unknown", "effort", "random_state", "n_jobs")
 _HELD_OUT = 3  # one row in three measures the rules
 _LEAST = 5  # rows of each arm and outcome to learn from
 

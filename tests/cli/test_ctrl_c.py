@@ -35,6 +35,7 @@ CHOOSING = {  # options that choose how a command learns, and others that their 
     ("boxes", "--likelihood"): TARGET,
     ("boxes", "--effort"): (*TARGET, "--steps", 10**8),
     ("effect", "--method"): ("--outcome", "y", "--treatment", "t"),
+    ("effect", "--effort"): ("--outcome", "y", "--treatment", "t"),
 }
 
 

@@ -29,7 +29,7 @@ N_FOLDS = 5
 LEAST_PROPENSITY = 0.01
 """Estimated propensities are between this and one minus it."""
 
-_TREES, _LEAVES, _LEAST_LEAF = 100, 400, 5  # for a forest; see `Growth`
+_LEAVES, _LEAST_LEAF = 400, 5  # for a forest; see `Growth`
 _SHARES = np.linspace(0.0, 1.0, 21)  # shares of the forest
 
 
@@ -85,24 +85,32 @@ def nuisance(
     random_state: int = 0,
     n_jobs: int | None = None,
     weights: Floats | None = None,
+    n_trees: int = 100,
 ) -> Nuisance:
     """Estimate propensities and outcomes of each row from other rows; X (n, d), the others (n,)."""
     weights = np.ones(len(y)) if weights is None else weights
-    found = [
-        _held_out(X, y, weights, among, random_state, n_jobs) for among in (~treatment, treatment)
-    ]
-    propensity = propensities(X, treatment, known_propensity, random_state, n_jobs, weights)
+    how = Growth(n_trees, (_LEAVES,), _LEAST_LEAF, 0.5, random_state, n_jobs)
+    found = [_held_out(X, y, weights, among, how) for among in (~treatment, treatment)]
+    given = X, treatment, known_propensity, random_state, n_jobs, weights, n_trees
+    propensity = propensities(*given)
     return Nuisance(propensity, found[0], found[1])
 
 
 def propensities(
-    X: Floats, treatment: Flags, known: Any, random_state: int, n_jobs: int | None, weights: Floats
+    X: Floats,
+    treatment: Flags,
+    known: Any,
+    random_state: int,
+    n_jobs: int | None,
+    weights: Floats,
+    n_trees: int,
 ) -> Floats:
     """Return only the propensities of `nuisance`, (n,)."""
     if known is not None:
         return np.asarray(np.broadcast_to(np.asarray(known, np.float64), treatment.shape))
     everyone = np.ones(len(treatment), np.bool_)
-    found = _held_out(X, treatment, weights, everyone, random_state, n_jobs)
+    how = Growth(n_trees, (_LEAVES,), _LEAST_LEAF, 0.5, random_state, n_jobs)
+    found = _held_out(X, treatment, weights, everyone, how)
     return np.clip(found, LEAST_PROPENSITY, 1.0 - LEAST_PROPENSITY)
 
 
@@ -117,15 +125,12 @@ def doubly_robust(
     )
 
 
-def _held_out(
-    X: Floats, labels: Flags, weights: Floats, among: Flags, seed: int, n_jobs: int | None
-) -> Floats:
+def _held_out(X: Floats, labels: Flags, weights: Floats, among: Flags, how: Growth) -> Floats:
     """Return P(label) of all rows, (n,), from the rows `among` without the row itself."""
     both = np.empty((2, len(labels)))
     rows, own, weights = X[among], labels[among], weights[among]
-    how = Growth(_TREES, (_LEAVES,), _LEAST_LEAF, 0.5, seed, n_jobs)
     forest, both[1, among] = grow(rows, own.astype(np.float64), weights, how)
-    both[0, among] = _by_folds(rows, own, weights, seed)
+    both[0, among] = _by_folds(rows, own, weights, how.seed)
     if not among.all():
         both[0, ~among] = _logistic(rows, own, weights).predict_proba(X[~among])[:, 1]
         both[1, ~among] = forest.predict(X[~among])

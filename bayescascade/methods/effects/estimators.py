@@ -25,7 +25,7 @@ from bayescascade.methods.effects.learned import (
     NOT_MEASURED,
     LearnedEffects,
 )
-from bayescascade.methods.effects.parameters import EffectParameters, resolved_adjustment
+from bayescascade.methods.effects.parameters import EXTENTS, EffectParameters, resolved_adjustment
 from bayescascade.methods.effects.posterior import EffectPosterior
 from bayescascade.methods.effects.problem import (
     TreatedRows,
@@ -124,6 +124,7 @@ class EffectModel(MatrixEstimator):
     length_scale: float | str = EffectParameters.length_scale.default
     penalty: float | str = EffectParameters.penalty.default
     target: Any = EffectParameters.target.default
+    effort: str = EffectParameters.effort.default
     standardize: bool = EffectParameters.standardize.default
     random_state: Seed = EffectParameters.random_state.default
     n_jobs: int | None = EffectParameters.n_jobs.default
@@ -180,8 +181,9 @@ class EffectModel(MatrixEstimator):
         if not isinstance(target, str):
             target = check_weights("target", target, len(used))[used]
         seed = int(seed_sequence(self.random_state).generate_state(1)[0] >> 1)
+        n_trees = EXTENTS[self.effort].n_trees
         with single_threaded():
-            found = compared(training, known, adjust, target, seed, self.n_jobs)
+            found = compared(training, known, adjust, target, seed, self.n_jobs, n_trees)
             given = posed(training, found, adjust, target, self.surrogate, self.combine)
             check_overlap(found.propensity, training.treatment, known is None)
             fitted = fit_function(given, self, seed)
@@ -334,7 +336,8 @@ class EffectModel(MatrixEstimator):
         if treated.all() or not treated.any():
             return np.full(len(rows), 0.5)  # nothing is measured in one arm
         with single_threaded():
-            return propensities(rows, treated, None, 0, self.n_jobs, np.ones(len(rows)))
+            n_trees, weights = EXTENTS[self.effort].n_trees, np.ones(len(rows))
+            return propensities(rows, treated, None, 0, self.n_jobs, weights, n_trees)
 
     def _predicted(self, rows: Matrix, intervals: bool, explain: bool) -> Predicted:
         """Return effects, or h if only its sign is learned."""

@@ -22,33 +22,35 @@ from bayescascade.methods.effects.kernels import (
     scales_by_evidence,
 )
 from bayescascade.methods.effects.measured import EffectSlope, MeasuredEffects
-from bayescascade.methods.effects.parameters import AUTO
+from bayescascade.methods.effects.parameters import AUTO, EXTENTS, Extent
 from bayescascade.methods.effects.posterior import EffectPosterior
 from bayescascade.methods.effects.problem import Fitted, Posed, Problem
 from bayescascade.model.standard_errors import left_out_slope
-
-MOST_CHOOSING = 1_000
-"""Maximum number of rows for choosing length and penalty."""
 
 _PENALTIES = tuple(10.0 ** np.arange(-8.0, 0.0))
 _LENGTHS = tuple(2.0 ** np.arange(-4.0, 2.0))  # multiples of the median distance
 _N_FOLDS = 3, 5  # for all choices, and for those half a step around the best one
 _HALF_STEPS = -0.5, 0.0, 0.5
 
-_TREES = 200
 _LEAVES = (80, 20)  # see `Growth`
 
 
 class KernelFit:
     """Fits kernel functions to a problem, whose rows are standardized once."""
 
-    def __init__(self, problem: Problem, standardize: bool, rng: np.random.Generator) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        standardize: bool,
+        rng: np.random.Generator,
+        extent: Extent = EXTENTS["normal"],
+    ) -> None:
         rows = problem.rows
         self.center = rows.mean(axis=0) if standardize else np.zeros(rows.shape[1])
         scale = rows.std(axis=0) if standardize else np.ones(rows.shape[1])
         self.scale = np.where(scale > 0.0, scale, 1.0)
         self.problem = problem._replace(rows=(rows - self.center) / self.scale)
-        self._rng = rng
+        self._rng, self._extent = rng, extent
 
     def fit(self, name: str, length: Any, penalty: Any) -> Fitted:
         """Fit with a kernel; "auto" values are chosen."""
@@ -60,9 +62,7 @@ class KernelFit:
         kernel = named_kernel(name, length, problem.rows.shape[1])
         found = self.fit_kernel(kernel, penalty)
         if found.posterior is None:
-            features = Basis(kernel, choose_landmarks(problem.rows, self._rng)).features(
-                problem.rows
-            )
+            features = self._basis(kernel).features(problem.rows)
             found = found._replace(posterior=problem.posterior(features, penalty, None))
         return found._replace(length=length if name == "rbf" else None)
 
@@ -76,7 +76,9 @@ class KernelFit:
         in_first = np.zeros(n, np.bool_)
         in_first[self._rng.permutation(n)[: n // 2]] = True
         halves = [
-            scales_by_evidence(problem.rows[of], problem.labels[of], weights[of], self._rng)
+            scales_by_evidence(
+                problem.rows[of], problem.labels[of], weights[of], self._rng, self._extent.n_rows
+            )
             for of in (~in_first, in_first)
         ]
         held_out = np.empty(n)
@@ -94,7 +96,7 @@ class KernelFit:
         problem = self.problem
         if problem.surrogate == "hinge":
             return self._fit_hinge(kernel, penalty)
-        basis = Basis(kernel, choose_landmarks(problem.rows, self._rng))
+        basis = self._basis(kernel)
         features = basis.features(problem.rows)
         posterior = problem.posterior(features, penalty, strength)
         mode = posterior.mode()
@@ -108,13 +110,17 @@ class KernelFit:
         )  # fmt: skip
         return Fitted(function, posterior, mode.objective, mode, penalty, None, held_out)
 
+    def _basis(self, kernel: Kernel) -> Basis:
+        rows, most = self.problem.rows, self._extent.n_landmarks
+        return Basis(kernel, choose_landmarks(rows, self._rng, most))
+
     def _fit_hinge(self, kernel: Kernel, penalty: float) -> Fitted:
         problem, rows = self.problem, self.problem.rows
         if len(rows) <= MOST_EXACT and problem.combine == "max":
             found = solve_hinge(kernel.gram(rows, rows), problem.arms, penalty)
             landmarks, coefficients = rows, found.coefficients
         else:
-            basis = Basis(kernel, choose_landmarks(rows, self._rng))
+            basis = self._basis(kernel)
             features = basis.features(rows)
             found = by_machines(features, problem.arms, penalty, problem.combine == "max")
             landmarks = basis.landmarks
@@ -132,14 +138,14 @@ class KernelFit:
         if name == "rbf":
             lengths = (length,)
             if length == AUTO:
-                few = self.problem.rows[:MOST_CHOOSING]
+                few = self.problem.rows[: self._extent.n_rows]
                 lengths = tuple(float(np.median(pdist(few)) or 1.0) * each for each in _LENGTHS)
         penalties = _PENALTIES if penalty == AUTO else (penalty,)
         if len(lengths) * len(penalties) == 1:
             return lengths[0], penalties[0]
         some, n = self.problem, len(self.problem.labels)
-        if n > MOST_CHOOSING:
-            some = some.part(self._rng.choice(n, MOST_CHOOSING, replace=False))
+        if n > self._extent.n_rows:
+            some = some.part(self._rng.choice(n, self._extent.n_rows, replace=False))
         first, second = self._rng.integers(2**31, size=2).tolist()
         best = self._best(some, name, list(product(lengths, penalties)), _N_FOLDS[0], first)
         beside = [
@@ -158,7 +164,7 @@ class KernelFit:
         said = np.empty((len(choices), len(some.labels)))
         for others, held_out in _folds(some, n_folds, seed):
             part = some.part(others)
-            fit = KernelFit(part, False, np.random.default_rng(0))
+            fit = KernelFit(part, False, np.random.default_rng(0), self._extent)
             for place, (length, penalty) in enumerate(choices):
                 kernel = named_kernel(name, length, part.rows.shape[1])
                 function = fit.fit_kernel(kernel, penalty).function
@@ -192,12 +198,12 @@ def fit_function(given: Posed, model: Any, seed: int) -> Fitted:
     problem = given.problem
     if not isinstance(model.learner, str):
         return fit_learner(problem, model.learner)
-    forest = None
+    extent, forest = EXTENTS[model.effort], None
     if model.learner == "forest" or (model.learner == AUTO and problem.is_least_squares):
-        forest = fit_forest(problem, seed, model.n_jobs)
+        forest = fit_forest(problem, seed, model.n_jobs, 2 * extent.n_trees)
         if model.learner == "forest":
             return forest
-    kernels = KernelFit(problem, model.standardize, np.random.default_rng(seed))
+    kernels = KernelFit(problem, model.standardize, np.random.default_rng(seed), extent)
     kernel = kernels.fit(model.kernel, model.length_scale, model.penalty)
     if forest is None:
         return kernel
@@ -237,9 +243,9 @@ def fit_learner(problem: Problem, learner: Any) -> Fitted:
     return Fitted(function, None, problem.risk(function.values(problem.rows)), None, None, None)
 
 
-def fit_forest(problem: Problem, seed: int, n_jobs: int | None) -> Fitted:
+def fit_forest(problem: Problem, seed: int, n_jobs: int | None, n_trees: int = 200) -> Fitted:
     """Fit a regression forest, whose minimum leaf is chosen by out-of-bag errors."""
-    how = Growth(_TREES, _LEAVES, 5, 1.0, seed, n_jobs)
+    how = Growth(n_trees, _LEAVES, 5, 1.0, seed, n_jobs)
     forest, held_out = grow(problem.rows, problem.labels, problem.even_weights, how)
     function = ForestFunction.of(forest)
     risk = problem.risk(function.values(problem.rows))

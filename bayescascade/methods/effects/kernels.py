@@ -19,9 +19,8 @@ from scipy.spatial.distance import cdist
 
 Floats = NDArray[np.float64]
 
-MOST_LANDMARKS = 400
 _NEGLIGIBLE = 1e-8  # share of the largest eigenvalue
-_MOST_CHOOSING, _FIRST = 1000, 250  # maximum number of rows for choosing scales, and for its start
+_FIRST = 250  # maximum number of rows for the start of choosing scales
 _REACH = 5.0  # maximum distance of logarithms of scales from typical ones
 _SPREAD = 1.5  # prior standard deviation of logarithms of scales
 _HEIGHTS, _LONGER = (-1.0, 0.0, 1.0, 2.0), (-1.0, -0.5, 0.0)  # steps to average over
@@ -86,27 +85,27 @@ class Basis:
         return np.asarray(self.kernel.gram(rows, self.landmarks) @ self.projection)
 
 
-def choose_landmarks(rows: Floats, rng: np.random.Generator) -> Floats:
-    """Return at most `MOST_LANDMARKS` random distinct rows, (m, d)."""
+def choose_landmarks(rows: Floats, rng: np.random.Generator, most: int) -> Floats:
+    """Return at most so many random distinct rows, (m, d)."""
     distinct = np.unique(rows, axis=0)
-    if len(distinct) <= MOST_LANDMARKS:
+    if len(distinct) <= most:
         return distinct
-    return np.asarray(distinct[rng.choice(len(distinct), MOST_LANDMARKS, replace=False)])
+    return np.asarray(distinct[rng.choice(len(distinct), most, replace=False)])
 
 
 # -- scales of maximum marginal likelihood ---------------------------------------------------------
 
 
 def scales_by_evidence(
-    rows: Floats, values: Floats, weights: Floats, rng: np.random.Generator
+    rows: Floats, values: Floats, weights: Floats, rng: np.random.Generator, most: int
 ) -> tuple[Kernel, float]:
     """Return the kernel of maximum marginal likelihood, and the noise variance at weight 1.
 
     values are f(row) + noise of variance / weight, f a Gaussian process; rows (n, d) are
-    standardized, and at most a thousand are used. Logarithms of scales have a normal prior, so
+    standardized, and `most` of them are used. Logarithms of scales have a normal prior, so
     columns without effect keep long lengths.
     """
-    chosen = rng.permutation(len(rows))[:_MOST_CHOOSING]
+    chosen = rng.permutation(len(rows))[:most]
     rows, values, weights = rows[chosen], values[chosen], weights[chosen]
     n_columns = rows.shape[1]
     spread = float(np.average((values - np.average(values, weights=weights)) ** 2, weights=weights))
@@ -115,7 +114,7 @@ def scales_by_evidence(
     typical = np.log(np.concatenate([parts, lengths, slopes]))
     bounds = np.column_stack([typical - _REACH, typical + _REACH])
     state = typical
-    for n_rows, n_steps in ((_FIRST, 40), (_MOST_CHOOSING, 15)):  # few rows give the start
+    for n_rows, n_steps in ((_FIRST, 40), (most, 15)):  # few rows give the start
         if n_rows == _FIRST and len(rows) < 2 * _FIRST:
             continue
         loss = Evidence(rows[:n_rows], values[:n_rows], weights[:n_rows], typical)

@@ -1,10 +1,12 @@
 """Parameters of models of effects and of rules that explain them."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.parameters import Choice, Flag, Integer, Jobs, Label, Other, Parameters, Real
 from bayescascade.model.parameters import (
+    EFFORTS,
+    EffortParameters,
     MemoryParameters,
     RunParameters,
     missing_choice,
@@ -15,6 +17,24 @@ AUTO = "auto"
 TARGETS = ("overlap", "treated", "population")
 COMBINATIONS = ("mean", "max")
 ADJUSTMENTS = ("doubly_robust", "residuals", "none")
+
+
+class Extent(NamedTuple):
+    """How much a fit computes, at most."""
+
+    n_trees: int  # of forests for propensities and outcomes, >= 30; of those for effects, twice
+    n_rows: int  # from which scales of kernels are chosen
+    n_landmarks: int  # of kernels
+
+
+EXTENTS = dict(
+    zip(
+        EFFORTS,
+        (Extent(30, 250, 200), Extent(100, 1_000, 400), Extent(500, 2_000, 1_000)),
+        strict=True,
+    )
+)
+"""By `effort`."""
 
 
 class EffectParameters(Parameters):
@@ -60,6 +80,11 @@ class EffectParameters(Parameters):
         "or (n_rows,) array of float > 0",
         more='"treated": as in the thesis. "overlap": weights e (1 - e) with propensity e, largest '
         "where arms are similar. An array has weights of the rows within each arm.",
+    )  # fmt: skip
+    effort = Choice(
+        "normal", "Trees, rows that choose the scales of a kernel, and its landmarks: few (quick), "
+        "or many (thorough)",
+        words=EFFORTS, more=EffortParameters.effort.more,
     )  # fmt: skip
     standardize = Flag(True, "Columns are divided by their standard deviations")
     random_state = RunParameters.random_state

@@ -204,15 +204,21 @@ class Posed(NamedTuple):
 
 
 def compared(
-    training: TreatedRows, known: Any, adjust: str, target: Any, seed: int, n_jobs: int | None
+    training: TreatedRows,
+    known: Any,
+    adjust: str,
+    target: Any,
+    seed: int,
+    n_jobs: int | None,
+    n_trees: int,
 ) -> Nuisance:
     """Return the estimates that an adjustment and a target need."""
     X, y, treatment, weights = training
     if adjust != "none":
-        return nuisance(X, y, treatment, known, seed, n_jobs, weights)
+        return nuisance(X, y, treatment, known, seed, n_jobs, weights, n_trees)
     e = np.full(len(y), 0.5)
     if isinstance(target, str):
-        e = propensities(X, treatment, known, seed, n_jobs, weights)
+        e = propensities(X, treatment, known, seed, n_jobs, weights, n_trees)
     return Nuisance(e, np.zeros(0), np.zeros(0))
 
 

@@ -70,6 +70,22 @@ def test_each_kind_finds_for_whom_it_works(kind, tmp_path):
     assert_array_equal(loaded.decision_function(new), model.decision_function(new))
 
 
+def test_effort_is_counted():
+    """Quick fits compute less, unknown words are refused, and normal is the default."""
+    X, y, t = _rows(n=600)
+    sizes = []
+    for effort in ("quick", "normal"):
+        given = {"effort": effort, "adjust": False, "random_state": 0}
+        forest = EffectModel(learner="forest", **given).fit(X, y, t, 0.5)
+        kernel = EffectModel(learner="kernel", kernel="rbf", length_scale=0.1, penalty=0.1, **given)
+        kernel = kernel.fit(X, y, t, 0.5)
+        sizes.append((len(forest._learned.function.roots), kernel._learned.function.n_held))
+    assert sizes == [(60, 200), (200, 400)]
+    assert EffectModel().effort == "normal"
+    with pytest.raises(ParameterError, match="effort must be one of 'quick', 'normal', 'thorough'"):
+        EffectModel(effort="slow").fit(X, y, t, 0.5)
+
+
 def test_machines_come_as_near_as_they_say(monkeypatch):
     """Beyond 4,000 rows the maximum is by support vector machines: within the gap of the exact."""
     X, y, t = _rows(n=120)
