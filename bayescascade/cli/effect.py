@@ -48,7 +48,7 @@ _LEAST = 5  # rows of each arm and outcome to learn from
     type=click.Choice(list(_METHODS)),
     default="auto",
     show_default=True,
-    help="Learn by a kernel, by a forest, by the better of both (auto), or by the minimax "
+    help="Learn by a kernel, by a forest, by a mixture (auto), or by the minimax "
     "support vector machine of Goh's thesis (svm).",
 )
 @click.option(

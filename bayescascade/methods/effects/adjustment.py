@@ -6,8 +6,9 @@ With e = P(treated | x), mu_a = E(y | x, arm a), y in {0, 1}, the doubly robust 
 
 has E(g | x) = the effect at x if e or both mu are right (Robins, Rotnitzky and Zhao 1994). Its
 variance at x is about 1 / (e (1 - e)), so learners use the weights e (1 - e). Each of the three is
-a mixture of a logistic regression and a forest. The forest's share has the least log loss on
-held-out rows: with folds, and with the trees that did not draw the row.
+a mixture of a logistic regression and a forest. The regression's penalty and the forest's share
+have the least log loss on held-out rows: with folds, and with the trees that did not draw the row.
+mu_1 - mu_0 is itself an estimate of effects, the "T-learner" of Kuenzel et al. (2019).
 """
 
 from typing import Any, NamedTuple
@@ -19,6 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from bayescascade.base.arrays import Flags, Floats
+from bayescascade.methods.effects.functions import ForestFunction, LogisticFunction, SumFunction
 
 MOST_ROWS = 8_000
 """Maximum number of rows of a tree, drawn with replacement."""
@@ -31,6 +33,8 @@ LEAST_PROPENSITY = 0.01
 
 _LEAVES, _LEAST_LEAF = 400, 5  # for a forest; see `Growth`
 _SHARES = np.linspace(0.0, 1.0, 21)  # shares of the forest
+_STRENGTHS = (0.03, 0.1, 0.3, 1.0)  # inverse penalties of logistic regressions
+_LEAST = 1e-3  # probability of an outcome
 
 
 class Growth(NamedTuple):
@@ -75,6 +79,7 @@ class Nuisance(NamedTuple):
     propensity: Floats  # in (0, 1)
     untreated: Floats  # P(y = 1 | x, not treated)
     treated: Floats
+    function: SumFunction | None = None  # their difference, of any rows
 
 
 def nuisance(
@@ -93,7 +98,9 @@ def nuisance(
     found = [_held_out(X, y, weights, among, how) for among in (~treatment, treatment)]
     given = X, treatment, known_propensity, random_state, n_jobs, weights, n_trees
     propensity = propensities(*given)
-    return Nuisance(propensity, found[0], found[1])
+    (untreated, first), (treated, second) = found
+    function = SumFunction((second, first), (1.0, -1.0))
+    return Nuisance(propensity, untreated, treated, function)
 
 
 def propensities(
@@ -110,7 +117,7 @@ def propensities(
         return np.asarray(np.broadcast_to(np.asarray(known, np.float64), treatment.shape))
     everyone = np.ones(len(treatment), np.bool_)
     how = Growth(n_trees, (_LEAVES,), _LEAST_LEAF, 0.5, random_state, n_jobs)
-    found = _held_out(X, treatment, weights, everyone, how)
+    found = _held_out(X, treatment, weights, everyone, how)[0]
     return np.clip(found, LEAST_PROPENSITY, 1.0 - LEAST_PROPENSITY)
 
 
@@ -125,22 +132,39 @@ def doubly_robust(
     )
 
 
-def _held_out(X: Floats, labels: Flags, weights: Floats, among: Flags, how: Growth) -> Floats:
-    """Return P(label) of all rows, (n,), from the rows `among` without the row itself."""
+def _held_out(
+    X: Floats, labels: Flags, weights: Floats, among: Flags, how: Growth
+) -> tuple[Floats, SumFunction]:
+    """Return P(label) of all rows, (n,), from the rows `among` without the row itself.
+
+    The function is that of all of these rows, for others.
+    """
     both = np.empty((2, len(labels)))
     rows, own, weights = X[among], labels[among], weights[among]
     forest, both[1, among] = grow(rows, own.astype(np.float64), weights, how)
-    both[0, among] = _by_folds(rows, own, weights, how.seed)
+    by_folds = np.array([_by_folds(rows, own, weights, how.seed, each) for each in _STRENGTHS])
+    best = _log_scores(by_folds, own, weights).argmax()
+    both[0, among] = by_folds[best]
+    logistic = LogisticFunction.of(_logistic(rows, own, weights, _STRENGTHS[best]))
     if not among.all():
-        both[0, ~among] = _logistic(rows, own, weights).predict_proba(X[~among])[:, 1]
+        both[0, ~among] = logistic.values(X[~among])
         both[1, ~among] = forest.predict(X[~among])
-    mixed = np.clip(both[:1] + _SHARES[:, None] * (both[1] - both[0]), 1e-3, 1.0 - 1e-3)
-    right = np.where(labels, mixed, 1.0 - mixed)[:, among]
-    chosen_mixture: Floats = mixed[(np.log(right) @ weights).argmax()]
-    return chosen_mixture
+    mixed = both[:1] + _SHARES[:, None] * (both[1] - both[0])
+    best = _log_scores(mixed[:, among], own, weights).argmax()
+    shares = (float(1.0 - _SHARES[best]), float(_SHARES[best]))
+    function = SumFunction.of((logistic, ForestFunction.of(forest)), shares)
+    return np.clip(mixed[best], _LEAST, 1.0 - _LEAST), function
 
 
-def _by_folds(X: Floats, labels: Flags, weights: Floats, seed: int) -> Floats:
+def _log_scores(said: Floats, labels: Flags, weights: Floats) -> Floats:
+    """Return the sums of log P(own label), (n_models,), of probabilities (n_models, n)."""
+    right = np.where(labels, said, 1.0 - said)
+    return np.asarray(np.log(np.clip(right, _LEAST, 1.0 - _LEAST)) @ weights)
+
+
+def _by_folds(
+    X: Floats, labels: Flags, weights: Floats, seed: int, strength: float = 1.0
+) -> Floats:
     """Return P(label) of each row by a logistic regression on the other folds, (n,)."""
     found, fold = np.empty(len(labels)), np.empty(len(labels), np.int64)
     order = np.random.default_rng(seed).permutation(len(labels))
@@ -150,11 +174,11 @@ def _by_folds(X: Floats, labels: Flags, weights: Floats, seed: int) -> Floats:
         if others.all() or not others.any():
             found[held_out] = (others.sum() + 0.5) / (len(others) + 1.0)
         else:
-            fitted = _logistic(X[~held_out], others, weights[~held_out])
+            fitted = _logistic(X[~held_out], others, weights[~held_out], strength)
             found[held_out] = fitted.predict_proba(X[held_out])[:, 1]
     return found
 
 
-def _logistic(X: Floats, labels: Flags, weights: Floats) -> Any:
-    learner = make_pipeline(StandardScaler(), LogisticRegression())
+def _logistic(X: Floats, labels: Flags, weights: Floats, strength: float) -> Any:
+    learner = make_pipeline(StandardScaler(), LogisticRegression(C=strength))
     return learner.fit(X, labels, logisticregression__sample_weight=weights)

@@ -80,7 +80,8 @@ class EffectModel(MatrixEstimator):
     penalty_, length_scale_ : float or None
         Penalty and length scale, given or chosen, for kernels.
     learner_ : str
-        "kernel", "forest", "kernel and forest", or the class of a given learner.
+        What was learned: "kernel", "forest", "T-learner", some of them, such as "kernel and
+        forest", or the class of a given learner.
     posterior_ : EffectPosterior
         Posterior over functions, for `explore`; only for kernels, and not in saved models.
     effective_sizes_ : (2,) float64

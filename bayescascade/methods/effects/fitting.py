@@ -1,10 +1,12 @@
 """Fitting a kernel function to labels and weights of rows, with given or chosen scales."""
 
+from collections.abc import Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import cholesky
+from scipy.optimize import nnls
 from scipy.spatial.distance import pdist
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
@@ -12,7 +14,7 @@ from sklearn.model_selection import StratifiedKFold
 from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import ParameterError
 from bayescascade.methods.effects.adjustment import Growth, grow
-from bayescascade.methods.effects.functions import ForestFunction, KernelFunction, MixedFunction
+from bayescascade.methods.effects.functions import ForestFunction, KernelFunction, SumFunction
 from bayescascade.methods.effects.hinge import MOST_EXACT, by_machines, solve_hinge
 from bayescascade.methods.effects.kernels import (
     Basis,
@@ -207,7 +209,8 @@ def fit_function(given: Posed, model: Any, seed: int) -> Fitted:
     kernel = kernels.fit(model.kernel, model.length_scale, model.penalty)
     if forest is None:
         return kernel
-    found = mixed(problem, kernel, forest)
+    by_arms = [] if given.by_arms is None else [given.by_arms]
+    found = mixed(problem, [kernel, forest, *by_arms])
     return found if given.average is None else shrunk(given, given.average, found)
 
 
@@ -215,6 +218,11 @@ class FittedLearner(NamedTuple):
     """A fitted scikit-learn estimator as a function h."""
 
     learner: Any
+
+    @property
+    def words(self) -> str:
+        """Name of the learner's class."""
+        return type(self.learner).__name__
 
     def values(self, rows: Floats) -> Floats:
         """Return log odds, or predictions, (n,)."""
@@ -252,18 +260,34 @@ def fit_forest(problem: Problem, seed: int, n_jobs: int | None, n_trees: int = 2
     return Fitted(function, None, risk, None, None, None, held_out)
 
 
-def mixed(problem: Problem, kernel: Fitted, forest: Fitted) -> Fitted:
-    """Return the mixture of least squares on held-out rows, or the kernel or forest alone."""
-    first, second = np.asarray(kernel.held_out), np.asarray(forest.held_out)
-    weights = problem.weights * (second - first)
-    norm = float(weights @ (second - first))
-    share = float(weights @ (problem.labels - first)) / norm if norm > 0.0 else 0.0
-    if share <= 0.0 or share >= 1.0:
-        return kernel if share <= 0.0 else forest
-    function = MixedFunction(kernel.function, forest.function, share)
+def mixed(problem: Problem, fits: Sequence[Fitted]) -> Fitted:
+    """Return the mixture with the least squared error on held-out rows; the first is the kernel.
+
+    Held-out values of the mixture have the weights of the other half of the rows: with those that
+    fit the row itself, effects would too often seem to differ.
+    """
+    held_out = np.column_stack([np.asarray(each.held_out) for each in fits])
+    errors = held_out - problem.labels[:, np.newaxis]
+    errors *= np.sqrt(problem.weights / problem.weights.sum())[:, np.newaxis]
+    values, in_half = np.empty(len(errors)), np.arange(len(errors)) % 2 > 0
+    for half in (in_half, ~in_half):
+        values[half] = held_out[half] @ _least_squares(errors[~half])
+    weights = _least_squares(errors).tolist()
+    function = SumFunction.of([each.function for each in fits], weights)
+    kernel = fits[0] if weights[0] > 0.0 else Fitted(function, None, np.nan, None, None, None)
     risk = problem.risk(function.values(problem.rows))
-    held_out = first + share * (second - first)
-    return Fitted(function, kernel.posterior, risk, None, kernel.penalty, None, held_out)
+    return Fitted(function, kernel.posterior, risk, None, kernel.penalty, None, values)
+
+
+def _least_squares(errors: Floats) -> Floats:
+    """Return weights >= 0 of sum 1 with the least square of a mean error, (m,), of errors (n, m).
+
+    Minimizing ``|M v|^2 + (1 - sum v)^2`` by v >= 0 gives a multiple of the best weights w: for
+    v = s w and the best s, it is ``|M w|^2 / (1 + |M w|^2)``.
+    """
+    rows = np.vstack([errors, np.ones(errors.shape[1])])
+    found = nnls(rows, np.eye(1, len(rows), len(rows) - 1)[0])[0]
+    return np.asarray(found / found.sum())
 
 
 def shrunk(given: Posed, average: MeasuredEffects, found: Fitted) -> Fitted:

@@ -1,18 +1,17 @@
-"""Functions of rows and their records: of a kernel, a forest, or a mixture."""
+"""Functions of rows and their records: of a kernel, a forest, a logistic regression, or a sum."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.saved_arrays import read_array
-from bayescascade.base.validation import check_probability
+from bayescascade.base.validation import check_real
 from bayescascade.methods.effects.kernels import Kernel
-
-MIXED = "kernel and forest"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,15 +25,12 @@ class KernelFunction:
     coefficients: Floats  # (m,)
     intercept: float
 
+    words: ClassVar[str] = "kernel"
+
     def values(self, rows: Floats) -> Floats:
         """Return h of rows of the matrix, (n,)."""
         gram = self.kernel.gram((rows - self.center) / self.scale, self.landmarks)
         return np.asarray(gram @ self.coefficients + self.intercept)
-
-    def scaled(self, factor: float, shift: float) -> Self:
-        """Return factor * h + shift."""
-        intercept = factor * self.intercept + shift
-        return replace(self, coefficients=factor * self.coefficients, intercept=intercept)
 
     @property
     def n_held(self) -> int:
@@ -89,6 +85,7 @@ class ForestFunction:
     depth: int
 
     n_held: ClassVar[int] = 0
+    words: ClassVar[str] = "forest"
 
     @classmethod
     def of(cls, forest: Any) -> "ForestFunction":
@@ -122,10 +119,6 @@ class ForestFunction:
             total += self.value[node]
         return total / len(self.roots)
 
-    def scaled(self, factor: float, shift: float) -> Self:
-        """Return factor * h + shift."""
-        return replace(self, value=factor * self.value + shift)
-
     def to_record(self) -> dict[str, Any]:
         """Return plain JSON types."""
         names = ("roots", "feature", "threshold", "left", "right", "value")
@@ -150,42 +143,100 @@ class ForestFunction:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MixedFunction:
-    """A weighted mean of a forest and a kernel."""
+class LogisticFunction:
+    """The probability of a logistic regression."""
 
-    kernel: KernelFunction
-    forest: ForestFunction
-    share: float  # share of the forest
+    coefficients: Floats  # (d,)
+    intercept: float
 
-    @property
-    def n_held(self) -> int:
-        """Number of rows that the kernel contains."""
-        return self.kernel.n_held
+    n_held: ClassVar[int] = 0
+    words: ClassVar[str] = "logistic regression"
+
+    @classmethod
+    def of(cls, pipeline: Any) -> "LogisticFunction":
+        """Return the function of a fitted pipeline of StandardScaler and LogisticRegression."""
+        scaler, regression = pipeline[0], pipeline[1]
+        coefficients = regression.coef_[0] / scaler.scale_
+        intercept = float(regression.intercept_[0] - scaler.mean_ @ coefficients)
+        return cls(coefficients, intercept)
 
     def values(self, rows: Floats) -> Floats:
         """Return h of rows of the matrix, (n,)."""
-        kernel, forest = self.kernel.values(rows), self.forest.values(rows)
-        return np.asarray(kernel + self.share * (forest - kernel))
-
-    def scaled(self, factor: float, shift: float) -> Self:
-        """Return factor * h + shift."""
-        kernel, forest = self.kernel.scaled(factor, shift), self.forest.scaled(factor, shift)
-        return replace(self, kernel=kernel, forest=forest)
+        return np.asarray(expit(rows @ self.coefficients + self.intercept))
 
     def to_record(self) -> dict[str, Any]:
         """Return plain JSON types."""
-        parts = {"kernel": self.kernel.to_record(), "forest": self.forest.to_record()}
-        return {"kind": MIXED, **parts, "share": self.share}
+        numbers = {"coefficients": self.coefficients.tolist(), "intercept": self.intercept}
+        return {"kind": "logistic", **numbers}
 
     @classmethod
-    def from_record(cls, record: Mapping[str, Any], n_columns: int) -> "MixedFunction":
+    def from_record(cls, record: Mapping[str, Any], n_columns: int) -> "LogisticFunction":
         """Rebuild one from `to_record`; errors such as ValueError if parts do not fit."""
-        kernel = KernelFunction.from_record(record["kernel"], n_columns)
-        forest = ForestFunction.from_record(record["forest"], n_columns)
-        return cls(kernel, forest, check_probability("share", record["share"]))
+        coefficients = read_array(record, "coefficients", (n_columns,))
+        return cls(coefficients, check_real("intercept", record["intercept"]))
 
 
-FUNCTIONS: Mapping[str, Any] = {
-    "kernel": KernelFunction, "forest": ForestFunction, MIXED: MixedFunction,
-}  # fmt: skip
-"""Kinds of functions in files, by name."""
+@dataclass(frozen=True, slots=True, eq=False)
+class SumFunction:
+    """A weighted sum of functions, plus a constant.
+
+    The T-learner is the sum of expected outcomes of both arms, with weights 1 and -1.
+    """
+
+    parts: tuple[Any, ...]  # of `FUNCTIONS`
+    weights: tuple[float, ...]
+    shift: float = 0.0
+
+    @classmethod
+    def of(cls, parts: Sequence[Any], weights: Sequence[float]) -> Self:
+        """Return a sum without the parts of weight 0."""
+        used = [place for place, weight in enumerate(weights) if weight]
+        return cls(tuple(parts[i] for i in used), tuple(weights[i] for i in used))
+
+    @property
+    def n_held(self) -> int:
+        """Number of rows that it contains."""
+        return sum(part.n_held for part in self.parts)
+
+    @property
+    def words(self) -> str:
+        """Names of the parts; a sum in a sum is a T-learner."""
+        are_sums = [isinstance(part, SumFunction) for part in self.parts]
+        names = [
+            "T-learner" if is_sum else part.words
+            for is_sum, part in zip(are_sums, self.parts, strict=True)
+        ]
+        return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+    def values(self, rows: Floats) -> Floats:
+        """Return h of rows of the matrix, (n,)."""
+        parts = zip(self.weights, self.parts, strict=True)
+        return sum(
+            (w * part.values(rows) for w, part in parts if w), np.full(len(rows), self.shift)
+        )
+
+    def scaled(self, factor: float, shift: float) -> Self:
+        """Return factor * h + shift."""
+        weights = tuple(factor * one for one in self.weights)
+        return replace(self, weights=weights, shift=factor * self.shift + shift)
+
+    def to_record(self) -> dict[str, Any]:
+        """Return plain JSON types."""
+        parts = [part.to_record() for part in self.parts]
+        return {"kind": "sum", "parts": parts, "weights": list(self.weights), "shift": self.shift}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any], n_columns: int) -> "SumFunction":
+        """Rebuild one from `to_record`; errors such as ValueError if parts do not fit."""
+        parts = tuple(read_function(part, n_columns) for part in record["parts"])
+        weights = read_array(record, "weights", (len(parts),)).tolist()
+        return cls(parts, tuple(weights), check_real("shift", record["shift"]))
+
+
+def read_function(record: Mapping[str, Any], n_columns: int) -> Any:
+    """Rebuild any function from its record; errors such as ValueError if parts do not fit."""
+    kinds: Mapping[str, Any] = {
+        "kernel": KernelFunction, "forest": ForestFunction, "logistic": LogisticFunction,
+        "sum": SumFunction,
+    }  # fmt: skip
+    return kinds[record["kind"]].from_record(record, n_columns)

@@ -114,11 +114,12 @@ def scales_by_evidence(
     typical = np.log(np.concatenate([parts, lengths, slopes]))
     bounds = np.column_stack([typical - _REACH, typical + _REACH])
     state = typical
-    for n_rows, n_steps in ((_FIRST, 40), (most, 15)):  # few rows give the start
-        if n_rows == _FIRST and len(rows) < 2 * _FIRST:
-            continue
+    stages = [(len(rows), 40)]
+    if len(rows) >= 2 * _FIRST:  # few rows give the start
+        stages = [(_FIRST, 40), (len(rows), 15)]
+    for n_rows, n_steps in stages:
         loss = Evidence(rows[:n_rows], values[:n_rows], weights[:n_rows], typical)
-        options = {"maxiter": n_steps if len(rows) >= 2 * _FIRST else 40}
+        options = {"maxiter": n_steps}
         state = minimize(loss, state, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
     state = _averaged(loss, state)
     return loss.kernel(state), float(np.exp(state[0]))

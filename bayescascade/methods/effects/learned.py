@@ -9,7 +9,7 @@ import numpy as np
 from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_choice, check_flag, check_probability, check_real
-from bayescascade.methods.effects.functions import FUNCTIONS
+from bayescascade.methods.effects.functions import read_function
 from bayescascade.methods.effects.losses import SURROGATES
 from bayescascade.methods.effects.measured import EffectSlope, MeasuredEffects
 from bayescascade.methods.effects.parameters import ADJUSTMENTS, COMBINATIONS, TARGETS
@@ -43,7 +43,7 @@ NOT_MEASURED = "No rows were held out, so the effect in groups of rows was not m
 class LearnedEffects:
     """A function h, how it was learned, and its quality."""
 
-    function: Any  # one of `FUNCTIONS`, or a scikit-learn learner
+    function: Any  # one of `functions`, or a scikit-learn learner
     surrogate: str
     combine: str
     adjust: str
@@ -74,8 +74,6 @@ class LearnedEffects:
     ) -> "LearnedEffects":
         """Return the learned effects of a function fitted to a problem."""
         problem, function = given.problem, fitted.function
-        names = {kind: name for name, kind in FUNCTIONS.items()}
-        own = type(getattr(function, "learner", None)).__name__  # one of scikit-learn
         n_treated = int(problem.treatment.sum())
         alpha = float(getattr(fitted.exact, "alpha", 0.5))
         named = target if isinstance(target, str) else GIVEN
@@ -85,7 +83,7 @@ class LearnedEffects:
             combine=problem.combine,
             adjust=adjust,
             target=named,
-            learner=names.get(type(function), own),
+            learner=function.words,
             n_rows=(len(problem.labels) - n_treated, n_treated),
             sizes=(float(given.sizes[0]), float(given.sizes[1])),
             is_known=is_known,
@@ -212,7 +210,7 @@ class LearnedEffects:
         """Rebuild one from `to_record`; errors as those of `ReadableModel._restore`."""
         choices = {
             "surrogate": SURROGATES, "combine": COMBINATIONS, "adjust": ADJUSTMENTS,
-            "target": (GIVEN, *TARGETS), "learner": FUNCTIONS,
+            "target": (GIVEN, *TARGETS),
         }  # fmt: skip
         for name, words in choices.items():
             check_choice(name, record[name], tuple(words))
@@ -240,5 +238,9 @@ class LearnedEffects:
             own["slope"] = EffectSlope(
                 check_real("slope", slope), check_real("error", error, minimum=0.0)
             )
-        kind = FUNCTIONS[record["learner"]]
-        return cls(**{**own, "function": kind.from_record(record["function"], n_columns)})
+        function = read_function(record["function"], n_columns)
+        if record["learner"] != function.words:
+            raise ValueError(
+                f"a saved learner must be {function.words!r}, got {record['learner']!r}"
+            )
+        return cls(**{**own, "function": function})

@@ -59,10 +59,11 @@ class EffectParameters(Parameters):
         'False means "none".',
     )  # fmt: skip
     learner = Other(
-        AUTO, "A kernel, a forest, or a mixture of both, with weights from held-out rows",
+        AUTO, "A kernel, a forest, or a mixture (auto), with weights from held-out rows",
         typed='{"auto", "kernel", "forest"} or scikit-learn estimator',
-        more="Any scikit-learn estimator that accepts `sample_weight`: a classifier with "
-        '`adjust` "none", otherwise a regressor.',
+        more='"auto" mixes both and, if adjusted, a T-learner: the difference of the expected '
+        "outcomes of both arms. Any scikit-learn estimator that accepts `sample_weight`: a "
+        'classifier with `adjust` "none", otherwise a regressor.',
     )  # fmt: skip
     kernel = Choice(
         AUTO, "Kernel of the function; auto: by the marginal likelihood, or rbf if there is none",

@@ -185,7 +185,7 @@ class Problem(NamedTuple):
 class Fitted(NamedTuple):
     """A fitted function, and its properties."""
 
-    function: Any  # one of `learned.FUNCTIONS`, or one of scikit-learn
+    function: Any  # one of `functions`, or one of scikit-learn
     posterior: EffectPosterior | None
     objective: float
     exact: Any  # with a gap; None without a proof
@@ -196,11 +196,12 @@ class Fitted(NamedTuple):
 
 
 class Posed(NamedTuple):
-    """A problem, effective sizes of the arms (not treated, treated), and the average effect."""
+    """A problem, effective sizes of the arms (not treated, treated), and effects by arms."""
 
     problem: Problem
     sizes: Floats  # (2,)
     average: MeasuredEffects | None  # doubly robust; None without pseudo-outcomes
+    by_arms: Fitted | None = None  # the T-learner
 
 
 def compared(
@@ -236,17 +237,19 @@ def posed(
             raise DataError("target must be > 0 in every row")
         weights = own * weights
     sizes = np.array([effective_size(weights[arm]) for arm in (~treatment, treatment)])
-    labels, average = np.where(y == treatment, 1.0, -1.0), None
+    labels, average, by_arms = np.where(y == treatment, 1.0, -1.0), None, None
     if adjust != "none":
         weights = own * of_target(target, e) if is_named else weights
-        labels = doubly_robust(y, treatment, *found)
+        labels = doubly_robust(y, treatment, *found[:3])
         average = _average(y, treatment, found, weights)
+        held_out = found.treated - found.untreated
+        by_arms = Fitted(found.function, None, np.nan, None, None, None, held_out)
     if adjust == "residuals":
         mean = found.untreated + e * (found.treated - found.untreated)
         labels = (y - mean) / (treatment - e)
         weights = (treatment - e) ** 2 * (own if is_named else weights)
     given = training.rows, labels, weights, treatment
-    return Posed(Problem(*given, adjust != "none", surrogate, combine), sizes, average)
+    return Posed(Problem(*given, adjust != "none", surrogate, combine), sizes, average, by_arms)
 
 
 def _average(y: Flags, treatment: Flags, found: Nuisance, weights: Floats) -> MeasuredEffects:

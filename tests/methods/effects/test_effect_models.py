@@ -28,6 +28,7 @@ def _rows(seed=0, n=400):
 
 KINDS = {
     "default": {},
+    "quick": {"effort": "quick"},
     "forest": {"learner": "forest"},
     "residuals": {"adjust": "residuals", "learner": "kernel"},
     "logistic": {"surrogate": "logistic", "kernel": "linear", "penalty": 1e-3},
@@ -142,24 +143,43 @@ def test_the_same_effect_for_all_is_not_said_to_differ(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_share_of_the_forest_is_the_best_for_rows_left_out():
-    """No other mixture of kernel and forest has a smaller squared error on them."""
+def test_weights_of_a_mixture_are_the_best_for_rows_left_out():
+    """No other weights that sum to 1 have a smaller squared error; nothing useless is kept."""
     rng = np.random.default_rng(0)
     X, t = rng.uniform(-1.0, 1.0, (800, 3)), rng.random(800) < 0.5
     y = rng.random(800) < 0.5 + 0.45 * np.where(t, 1.0, -1.0) * np.where(X[:, 0] > 0.3, 1.0, -0.5)
     problem = Problem(X, np.where(y == t, 2.0, -2.0), rng.random(800) + 0.5, t, True, *_SQUARES)
     kernel = fitting.KernelFit(problem, True, rng).fit("auto", "auto", "auto")
     forest = fit_forest(problem, 0, None)
-    both = mixed(problem, kernel, forest).function
-    assert 0.0 < both.share < 1.0
+    useless = forest._replace(held_out=-5.0 * forest.held_out)
+    both = mixed(problem, [kernel, forest, useless]).function
+    assert both.words == "kernel and forest"
+    share = both.weights[1]
+    assert both.weights == pytest.approx((1.0 - share, share))
+    assert 0.0 < share < 1.0
     errors = [
         np.average(
-            (problem.labels - kernel.held_out - share * (forest.held_out - kernel.held_out)) ** 2,
+            (problem.labels - kernel.held_out - each * (forest.held_out - kernel.held_out)) ** 2,
             weights=problem.weights,
         )
-        for share in (both.share, both.share - 0.01, both.share + 0.01)
+        for each in (share, share - 0.01, share + 0.01)
     ]
     assert errors[0] < min(errors[1:])
+
+
+def test_a_difference_of_logistic_regressions_is_found_and_saved(tmp_path):
+    """In each arm the outcome is a logistic regression, so the T-learner has a weight."""
+    rng = np.random.default_rng(2)
+    X, t = rng.uniform(-1.0, 1.0, (500, 4)), rng.random(500) < 0.5
+    chances = [1.0 / (1.0 + np.exp(-2.0 * X @ slope)) for slope in ([1, 1, 0, 0], [-1, 0, 2, 0])]
+    model = EffectModel(random_state=0).fit(X, rng.random(500) < np.where(t, *chances), t, 0.5)
+    function = model._learned.function
+    assert "T-learner" in model.learner_
+    assert function.weights[-1] > 0.0
+    effect = chances[0] - chances[1]
+    assert np.mean((model.effect(X) - effect) ** 2) < 0.2 * np.var(effect)
+    model.save(tmp_path / "model.json")
+    assert_array_equal(bayescascade.load(tmp_path / "model.json").effect(X), model.effect(X))
 
 
 @pytest.mark.slow
