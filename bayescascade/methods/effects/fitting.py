@@ -296,8 +296,9 @@ def shrunk(given: Posed, average: MeasuredEffects, found: Fitted) -> Fitted:
     slope = EffectSlope(
         *left_out_slope(problem.labels, np.asarray(found.held_out), problem.weights, n).tolist()
     )
-    mean = np.average(found.function.values(problem.rows), weights=problem.weights)
+    values = found.function.values(problem.rows)
+    mean = np.average(values, weights=problem.weights)
     shift = float(average.means[0, 1] - average.means[0, 0] - slope.factor * mean)
     function = found.function.scaled(slope.factor, shift)
-    risk = problem.risk(function.values(problem.rows))
+    risk = problem.risk(slope.factor * values + shift)
     return found._replace(function=function, objective=risk, exact=None, slope=slope)
