@@ -42,7 +42,7 @@ _OF_CHOICE, _OF_CASCADE = 0.6, 0.5  # shares of the remaining time
 ONE = "cascade"
 """The kind of a mixture that consists of one cascade."""
 
-_MOST_SCORING = 3e10  # nanoseconds of one core to score held-out rows
+_MOST_SCORING = 3e10  # operations to score held-out rows
 
 _MOST_SHOWN = 6  # candidates
 _FAIR = (
@@ -148,7 +148,7 @@ def weigh_cascade(
     if choice.is_interrupted or not mixtures.of_folds:
         return WeighedCascade(choice)
     best, (learned, held) = choice.candidates[0], mixtures.split[0]
-    of_fold = 1e9 * best.expected_seconds + best.row_nanoseconds(learned) * held.n_distinct
+    of_fold = best.operations + best.row_operations(learned) * held.n_distinct
     n_folds = min(len(mixtures.split), int(_MOST_SCORING / of_fold))
     if n_folds == 0:
         return WeighedCascade(choice)

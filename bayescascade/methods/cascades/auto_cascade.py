@@ -29,8 +29,9 @@ from bayescascade.methods.cascades.cascade import Cascade
 from bayescascade.methods.cascades.choosing import EFFORTS, Choice, Chooser
 from bayescascade.methods.cascades.density import LearnedDensityTree
 from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
-from bayescascade.methods.cascades.held_out import FOR_READING, Candidate, chain_nanoseconds
+from bayescascade.methods.cascades.held_out import FOR_READING, Candidate
 from bayescascade.methods.cascades.parameters import AutoParameters
+from bayescascade.methods.cascades.tree_posterior import OF_REDRAWS, operations_of_step
 from bayescascade.methods.mixtures.density import MixtureDensity
 from bayescascade.model.baseline import Baseline
 from bayescascade.model.sampled import HasDraws
@@ -41,7 +42,6 @@ _OF_FIT = ("summary_", "run_", "exact_", "posterior_", "log_posterior_")
 _OF_CASCADE = (*_OF_FIT, "leaf_", "leaf_choice_")
 _MOST_SHOWN, _MOST_PAIRS = 6, 5  # candidates, and associations beside a tree
 _OF_SEARCH, _FEWEST_STEPS = 0.3, 5_000  # share of the effort for chains; least steps of each
-_OF_REDRAWS = 4.0  # how many times longer a step takes if chains redraw subtrees
 _REDRAWN = {"quick": 0.04, "normal": 0.2, "thorough": inf}  # gigabytes for redraws of subtrees
 
 
@@ -89,7 +89,7 @@ class AutoCascade(Baseline[LearnedDensityTree]):
     candidates_ : DataFrame
         All kinds that were compared, the best first: settings, log evidence (nats, with the
         normalized prior; NaN if not all trees can be summed over), nats below the largest, mean log
-        density of held-out rows, leaves of the best tree, seconds, and expected seconds.
+        density of held-out rows, leaves of the best tree, seconds, and counted operations.
     tree_, learned_ : LearnedDensityTree
         The tree that is shown, drawn and conditioned: the best tree of `readable_` if there is one,
         otherwise of `cascade_`; or the typical tree of `cascade_`, see `tree`.
@@ -204,9 +204,9 @@ class AutoCascade(Baseline[LearnedDensityTree]):
             return {"search": "exact", **common}
         n_steps = self.n_steps
         if n_steps is None:
-            a_step = chain_nanoseconds(table, candidate.kind[0]) * 2 * self.n_chains * _OF_REDRAWS
+            a_step = operations_of_step(table, candidate.kind[0]) * 2 * self.n_chains * OF_REDRAWS
             of_search = _OF_SEARCH * EFFORTS[self.effort]
-            within = int(min(max(choice.nanoseconds_left, 0.0), of_search) / a_step)
+            within = int(min(max(choice.operations_left, 0.0), of_search) / a_step)
             n_steps = max(_FEWEST_STEPS, min(within, default_steps(table.n_distinct)))
         common["memory_limit"] = min(self.memory_limit, _REDRAWN[self.effort])
         return {"search": "anneal+metropolis", "n_steps": n_steps, **common}
@@ -232,7 +232,7 @@ class AutoCascade(Baseline[LearnedDensityTree]):
                 "held_out": [one.held_out for one in rows],
                 "leaves": [one.n_leaves for one in rows],
                 "seconds": [one.seconds for one in rows],
-                "expected_seconds": [one.expected_seconds for one in rows],
+                "operations": [one.operations for one in rows],
             }
         )
 

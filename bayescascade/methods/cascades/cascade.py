@@ -55,7 +55,11 @@ from bayescascade.methods.cascades.parameters import LEAVES, TreeParameters
 from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
 from bayescascade.methods.cascades.split_space import SplitSpace
 from bayescascade.methods.cascades.tree import Tree, leaf_boxes
-from bayescascade.methods.cascades.tree_posterior import CascadePosterior, operations_of_step
+from bayescascade.methods.cascades.tree_posterior import (
+    OF_REDRAWS,
+    CascadePosterior,
+    operations_of_step,
+)
 from bayescascade.model.density_estimator import DENSITIES, DensityEstimator
 from bayescascade.model.explore import Solver
 from bayescascade.model.kept_draws import Draws
@@ -191,7 +195,9 @@ class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
 
     def _default_steps(self, table: Table) -> int:
         a_step = self.n_chains * operations_of_step(table, self._leaf)
-        least = 0 if self._leaf == "dependent" else _LEAST_STEPS
+        least = 0
+        if self._leaf != "dependent":
+            a_step, least = OF_REDRAWS * a_step, _LEAST_STEPS
         return int(max(least, min(super()._default_steps(table), _OF_ROUND * _WORK / a_step), 1))
 
     def _rounds(self, table: Table) -> Rounds:

@@ -39,7 +39,7 @@ from bayescascade.methods.mixtures.em import KINDS, Rows, Settings, log_cells
 from bayescascade.model.stacking import stacking_weights
 
 EFFORTS = {"quick": 4e9, "normal": 6e10, "thorough": 6e11}
-"""Nanoseconds of one core for choice and search, by `effort`."""
+"""Operations of choice and search, by `effort`; a core does about 1e9 a second."""
 
 _OF_SUMS, _OF_HELD = 0.35, 0.3  # shares of the effort for sums over trees, and for held-out rows
 _OF_ONE = 0.05  # for one sum
@@ -129,7 +129,7 @@ class Choice(NamedTuple):
     readable: tuple[Candidate, ...]  # the first that is readable is shown if the best is not
     is_interrupted: bool  # whether by Ctrl-C or the time limit
     is_out_of_time: bool
-    nanoseconds_left: float
+    operations_left: float
     average: Average
 
 
@@ -241,7 +241,7 @@ class Chooser:
         if candidate.kind[0] == "uniform":
             name, usual = "concentration" if "stop" in candidate.settings else "", 2.0
         best = self._weigh(candidate)
-        if best is None or best.expected_seconds * 1e9 > _FINE * self._all:
+        if best is None or best.operations > _FINE * self._all:
             return best
         if best.settings.get("max_depth") == 0:
             near = _FAR * self.table.total_weight
@@ -271,7 +271,7 @@ class Chooser:
         return one.kind[0] == "independent" and self._is_quick(one)
 
     def _is_quick(self, one: Candidate) -> bool:
-        return one.expected_seconds * 1e9 <= _CHEAP * self._all
+        return one.operations <= _CHEAP * self._all
 
     def _better(self, best: Candidate, other: Candidate, gain: float) -> Candidate | None:
         """Return another candidate if its evidence is larger by a margin; otherwise None."""
@@ -292,7 +292,7 @@ class Chooser:
         """Return a candidate with its evidence; None if it takes too much of the effort."""
         if candidate.key in self.known:
             return self.known[candidate.key]
-        expected = candidate.nanoseconds(self.table, self.memory_limit)
+        expected = candidate.counted(self.table, self.memory_limit)
         spent = self._all - self.left
         of_one = _OF_DEPTH[candidate.kind[0]] if candidate.is_shallow else _OF_ONE
         allowed = min(of_one * self._all, _OF_SUMS * self._all - spent)
@@ -308,7 +308,7 @@ class Chooser:
             found = None
         if found is None:
             return None
-        self.known[candidate.key] = replace(found, expected_seconds=expected * 1e-9)
+        self.known[candidate.key] = replace(found, operations=expected)
         return self.known[candidate.key]
 
     def _compare(self, held_out: HeldOut) -> tuple[list[Candidate], HeldOut]:
@@ -348,7 +348,7 @@ class Chooser:
     def _stacked(self, best: Candidate, held_out: HeldOut, more: HeldOut) -> Average:
         """Return the result of `stacked`; if few rows are scored, `more` are, as many as can be."""
         n_scored = held_out.rows.get(best.key, np.empty(0)).size
-        more = more.affordable([best], self.left - 1e9 * best.expected_seconds).enough(_ENOUGH)
+        more = more.affordable([best], self.left - best.operations).enough(_ENOUGH)
         n_more = sum(held.n_distinct for _, held in more.folds)
         if best.is_summed and n_scored < min(_ENOUGH, n_more):
             held_out = more

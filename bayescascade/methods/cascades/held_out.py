@@ -39,13 +39,14 @@ from bayescascade.methods.cascades.exact import (
 from bayescascade.methods.cascades.shallow_extent import extent_of, fitting_trees, steps_a_row
 from bayescascade.methods.cascades.shallow_trees import TEMPERS, ShallowTrees
 from bayescascade.methods.cascades.tree import Tree
+from bayescascade.methods.cascades.tree_posterior import operations_of_step
 from bayescascade.model.kept_draws import thinned
 from bayescascade.model.solution import TEMPERED
 
 _N_FOLDS, _MOST_HELD = 5, 2_000.0  # folds; no more folds after this many rows
 _N_CHAINS, _N_AVERAGED = 2, 40  # chains of short searches, and draws in an average
 _N_BLOCKS = 60  # blocks of each chain; each starts with the work of some steps
-_NS_FIT = 2.5e9  # nanoseconds of a short search in addition to its steps
+_OF_FIT = 2.5e9  # operations of a short search in addition to its steps
 _REDRAWN = 8e6  # bytes of redraws; a redraw of a larger subtree takes as long as the chain
 _FEWEST_STEPS, _MOST_STEPS = 2_000, 30_000
 _FEWEST_SCORED, _MOST_SCORED = 200, 2_000  # sampled rows of a fold with more distinct rows
@@ -57,15 +58,15 @@ FOR_READING = {"search": "anneal", "n_steps": 5_000, "n_chains": 2, "memory_limi
 """The search for a tree that is only shown, if not all trees can be summed over."""
 
 _CLASSES = {"leaf": LeafCascade, "branch": BranchCascade}
-# Nanoseconds of one core, as the benchmark `calibration` measures them.
-_NS_PAIR_STEP = 0.8  # for a step of dependent leaves
-_NS_SCORED = 3.5  # for a step of scoring a row by dependent leaves with all tempers
-_NS_SCORED_SUBSET = 4e3  # for a set of fixed columns and a scored row
-_NS_LEVEL = 8.0  # for a row and column of other shallow leaves
-_NS_SUBSET = 8e5  # for a set of fixed columns of those
-_NS_TERM = {"leaf": 6e3, "branch": 2.5e2}  # for a box's term
-_NS_ANY = 4e6  # for any candidate
-_NUMBERS = ("log_evidence", "held_out", "n_leaves", "expected_seconds")  # equal for equal seeds
+# Operations; the shares of the effort and `choosing.EFFORTS` are in the same unit.
+_OF_PAIR = 0.8  # for a step of dependent leaves
+_OF_SCORED = 3.5  # for a step of scoring a row by dependent leaves with all tempers
+_OF_SCORED_SUBSET = 4e3  # for a set of fixed columns and a scored row
+_OF_CELL = 8.0  # for a row and column of other shallow leaves
+_OF_SUBSET = 8e5  # for a set of fixed columns of those
+_OF_TERM = {"leaf": 6e3, "branch": 2.5e2}  # for a box's term
+_OF_ANY = 4e6  # for any candidate
+_NUMBERS = ("log_evidence", "held_out", "n_leaves", "operations")  # equal for equal seeds
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ class Candidate:
     held_out: float = nan  # mean log density of held-out rows, nats a row; NaN if not computed
     n_leaves: int = 0  # of the best tree; 0 if none was searched for
     seconds: float = nan  # seconds to weigh it; NaN in a model from a file
-    expected_seconds: float = 0.0  # from its number of operations
+    operations: float = 0.0  # of its sum over trees
 
     def cascade(self, **run: Any) -> Cascade:
         """Return the estimator, with additional parameters for its run."""
@@ -169,8 +170,8 @@ class Candidate:
         made.cascade().check_parameters()
         return made
 
-    def nanoseconds(self, table: Table, memory_limit: float) -> float:
-        """Return the approximate time to weigh it on one core; infinity if it needs more memory."""
+    def counted(self, table: Table, memory_limit: float) -> float:
+        """Return the operations of its sum over trees; infinity if it needs more memory."""
         posterior = self.cascade()._make_posterior(table)
         if self.is_shallow:
             depth = self.settings["max_depth"]
@@ -178,24 +179,24 @@ class Candidate:
             if n_bytes > memory_limit:
                 return inf
             if posterior.model.leaf == "dependent":
-                return _NS_ANY + _NS_PAIR_STEP * steps
-            each = table.n_distinct * table.schema.n_columns * _NS_LEVEL + _NS_SUBSET
-            return _NS_ANY + n_subsets * each
+                return _OF_ANY + _OF_PAIR * steps
+            each = table.n_distinct * table.schema.n_columns * _OF_CELL + _OF_SUBSET
+            return _OF_ANY + n_subsets * each
         try:
             cost = ExactCost.of(posterior)
         except TooLargeError:
             return inf
         if cost.memory_bytes > memory_limit:
             return inf
-        return _NS_ANY + _NS_TERM[self.model] * cost.n_terms
+        return _OF_ANY + _OF_TERM[self.model] * cost.n_terms
 
-    def row_nanoseconds(self, table: Table) -> float:
-        """Return the approximate time to score a row on one core if it is long, otherwise 0."""
+    def row_operations(self, table: Table) -> float:
+        """Return the operations to score a row if they are many, otherwise 0."""
         if not (self.is_shallow and self.kind[0] == "dependent"):
             return 0.0
         posterior = self.cascade()._make_posterior(table)
         _, _, n_subsets = extent_of(posterior, self.settings["max_depth"])
-        return _NS_SCORED * steps_a_row(table.schema, n_subsets) + _NS_SCORED_SUBSET * n_subsets
+        return _OF_SCORED * steps_a_row(table.schema, n_subsets) + _OF_SCORED_SUBSET * n_subsets
 
 
 def weighed(
@@ -217,12 +218,6 @@ def weighed(
         log_evidence, n_leaves = exact.log_evidence, exact.tree.n_leaves
     seconds = perf_counter() - started
     return replace(candidate, log_evidence=log_evidence, n_leaves=n_leaves, seconds=seconds)
-
-
-def chain_nanoseconds(table: Table, leaf: str) -> float:
-    """Return the approximate time of a chain's step on one core."""
-    per_row = 0.8 if leaf == "uniform" else 0.8 + 0.3 * table.schema.n_columns
-    return 2.5e4 + 1e3 * table.schema.n_columns + per_row * table.n_distinct
 
 
 @dataclass(frozen=True)
@@ -254,15 +249,15 @@ class HeldOut:
         """Return the first of the folds."""
         return replace(self, folds=self.folds[:n_folds])
 
-    def affordable(self, summed: Sequence[Candidate], nanoseconds: float) -> "HeldOut":
-        """Return as many folds as can be scored in time, or one with fewer rows."""
+    def affordable(self, summed: Sequence[Candidate], operations: float) -> "HeldOut":
+        """Return as many folds as these operations allow, or one with fewer rows."""
         learned, held = self.folds[0]
-        of_sums = 1e9 * sum(one.expected_seconds for one in summed)
-        of_row = sum(one.row_nanoseconds(learned) for one in summed)
-        n_folds = int(nanoseconds / max(of_sums + of_row * held.n_distinct, 1.0))
+        of_sums = sum(one.operations for one in summed)
+        of_row = sum(one.row_operations(learned) for one in summed)
+        n_folds = int(operations / max(of_sums + of_row * held.n_distinct, 1.0))
         if n_folds > 0 or of_row == 0.0:
             return self.cut(max(n_folds, 1))
-        most = max(int((nanoseconds - of_sums) / of_row), _FEWEST_AFFORDED)
+        most = max(int((operations - of_sums) / of_row), _FEWEST_AFFORDED)
         sampled = _sample(held, most, np.random.default_rng(self.seed))
         return replace(self, folds=[(learned, sampled)], rows={})
 
@@ -271,12 +266,12 @@ class HeldOut:
         n_held = np.cumsum([held.n_distinct for _, held in self.folds])
         return self.cut(int(np.searchsorted(n_held, n_rows)) + 1)
 
-    def within(self, searched: Candidate, nanoseconds: float) -> tuple["HeldOut", int]:
+    def within(self, searched: Candidate, operations: float) -> tuple["HeldOut", int]:
         """Return the folds that fit, and the steps of each short chain; 0 if none fit."""
-        each = 2 * _N_CHAINS * chain_nanoseconds(self.folds[0][0], searched.kind[0])
+        each = 2 * _N_CHAINS * operations_of_step(self.folds[0][0], searched.kind[0])
         for n_folds in range(len(self.folds), 0, -1):
             n_fits = 1 + n_folds if n_folds > 1 else 1  # the first fold comes first
-            n_steps = int((nanoseconds / n_fits - _NS_FIT) / each)
+            n_steps = int((operations / n_fits - _OF_FIT) / each)
             if n_steps >= _FEWEST_STEPS:
                 return self.cut(n_folds), min(n_steps, _MOST_STEPS)
         return self.cut(1), 0

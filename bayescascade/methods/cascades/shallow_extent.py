@@ -44,7 +44,7 @@ def extent_of(posterior: "CascadePosterior", max_depth: int | None) -> tuple[flo
 
 
 def steps_a_row(schema: "Schema", n_subsets: float) -> float:
-    """Return the approximate steps, of nanoseconds each, to score a row by dependent leaves."""
+    """Return the approximate steps to score a row by dependent leaves."""
     return n_subsets * float((schema.n_levels > 1).sum()) ** 3 / 6
 
 

@@ -256,7 +256,7 @@ class ShallowTrees:
 
     @property
     def steps_a_row(self) -> float:
-        """Approximate number of steps, of a few nanoseconds each, to score a row."""
+        """Approximate number of steps to score a row."""
         return steps_a_row(self.table.schema, len(self._subsets))
 
     def _score(

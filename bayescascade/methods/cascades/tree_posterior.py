@@ -55,7 +55,9 @@ MANY_ROWS = 20_000  # distinct rows; beyond, moves of subtrees are tried less of
 
 _TREE_TYPES = (np.int32, np.int32, np.uint64)  # types of a tree's arrays
 
-_OF_REDRAWS = 4.0  # how many times longer a step takes if chains redraw subtrees
+OF_REDRAWS = 4.0
+"""How many times as much work a step is if chains redraw subtrees."""
+
 _ROOM = 2  # times the necessary nodes, so that a growing tree needs no new layout
 
 
@@ -212,7 +214,8 @@ class CascadePosterior(CompiledPosterior[Tree]):
     def operations(self, n_leaves: float) -> float:
         """Return the operations of a step, a nanosecond each, about."""
         del n_leaves  # unknown before chains begin; most work is per step, not per node
-        return operations_of_step(self.table, self.model.leaf)
+        each = operations_of_step(self.table, self.model.leaf)
+        return each if self.redraws is None else OF_REDRAWS * each
 
     def polished(self, state: Tree) -> Tree:
         """Return a more probable tree, if `redraws` find one, otherwise this tree."""
@@ -366,8 +369,8 @@ def _structure(state: Tree | LearnedDensityTree) -> Tree:
 
 
 def operations_of_step(table: "Table", leaf: str) -> float:
-    """Return the operations of a chain's step over these leaves."""
+    """Return the operations of a chain's step over these leaves, without redraws of subtrees."""
     n, p = table.n_distinct, table.schema.n_columns
     if leaf == "dependent":
         return n * p**2 / 2 + p**3
-    return _OF_REDRAWS * (2.5e4 + 1e3 * p + n * (0.8 + (0.3 * p if leaf == "independent" else 0.0)))
+    return 2.5e4 + 1e3 * p + n * (0.8 if leaf == "uniform" else 0.8 + 0.3 * p)

@@ -118,7 +118,7 @@ def test_seeds_decide_not_workers_nor_the_clock(monkeypatch):
     """The same file to the byte, also where chains and held-out rows decide."""
     frame = chains_of(9, 80, 0)
     monkeypatch.setitem(choosing.EFFORTS, "normal", 4e9)
-    monkeypatch.setattr(held_out, "_NS_FIT", 1e7)
+    monkeypatch.setattr(held_out, "_OF_FIT", 1e7)
     files = []
     for n_jobs in (1, 2):
         model = AutoCascade(random_state=1, n_jobs=n_jobs, n_chains=2, n_steps=300).fit(frame)
@@ -251,7 +251,7 @@ def test_finalists_by_sums_and_by_chains_are_compared_by_all_folds(monkeypatch):
     """The second of the two would else be known by one fold only, or end the fit."""
     one = held_out.Candidate("branch", {"leaf": "independent"})
     monkeypatch.setattr(choosing, "_SEARCHED", one)
-    monkeypatch.setattr(held_out, "_NS_FIT", 1e7)
+    monkeypatch.setattr(held_out, "_OF_FIT", 1e7)
     chooser = Chooser(
         bayescascade.Table.from_frame(chains_of(4, 60, 0)), "normal", 2e9, 1, 0, lambda *_: None
     )
@@ -278,7 +278,7 @@ def test_rows_that_are_scored_are_drawn_by_their_number(draw, monkeypatch):
     told = [["x"] * 1_000 + [f"l{code}" for code in codes] for codes in rare]
     table = bayescascade.Table.from_frame(pd.DataFrame(dict(zip("ab", told, strict=True))))
     folds = held_out.HeldOut.of(table, 0, 1, 2e9)
-    deep = held_out.Candidate("branch", {"leaf": "dependent", **ONE_SPLIT}, expected_seconds=1.0)
+    deep = held_out.Candidate("branch", {"leaf": "dependent", **ONE_SPLIT}, operations=1e9)
     ((_, held),) = folds.cut(1).folds
     share, found = held.weights.max() / held.total_weight, []
     for seed in range(8):
@@ -293,7 +293,7 @@ def test_a_fold_is_scored_whole_where_that_is_no_work():
     """Its rows cost nothing but the sums, which are made once for however many."""
     folds = held_out.HeldOut.of(bayescascade.Table.from_frame(chains_of(6, 3_000, 0)), 0, 1, 2e9)
     assert all(learned.n_rows + held.n_rows == 3_000 for learned, held in folds.folds)
-    slow = held_out.Candidate("branch", {"leaf": "independent"}, expected_seconds=5.0)
+    slow = held_out.Candidate("branch", {"leaf": "independent"}, operations=5e9)
     assert folds.affordable([slow], 1e9).folds == folds.folds[:1]
     assert folds.affordable([slow], 1e11).folds == folds.folds
 
