@@ -5,7 +5,7 @@ A message names the parameter or column, the rule it broke, and the value found.
 
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from bayescascade.base.texts import printable
 
@@ -32,17 +32,11 @@ class TooLargeError(ParameterError):
         The size of the search, and the limit.
     needed : str
         Size of the computation, such as "4,782,969 boxes, 77 MB".
-    advice : function
-        Returns the end of the message: what would fit. It is slow, and called only if it is shown.
     """
 
-    def __init__(self, message: str, needed: str, advice: Callable[[], str] = str) -> None:
-        super().__init__(message, needed)
+    def __init__(self, message: str, needed: str) -> None:
+        super().__init__(message)
         self.needed = needed
-        self._advice = advice
-
-    def __str__(self) -> str:
-        return super().__str__() + self._advice()
 
     def __reduce__(self) -> tuple[type, tuple[str, str]]:
         return type(self), (str(self), self.needed)

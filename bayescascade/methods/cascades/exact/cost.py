@@ -1,6 +1,5 @@
-"""The cost of an exact solution, computed before it starts, and smaller problems that fit."""
+"""The size of an exact solution, counted before it starts."""
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from math import log, log10, prod
 from typing import TYPE_CHECKING
@@ -18,18 +17,17 @@ if TYPE_CHECKING:
     from bayescascade.methods.cascades.tree_posterior import CascadePosterior
 
 _FEWEST_LEAVES = 12
-_LARGEST_CAP = 1 << 20
 _LARGEST = 2.0**53  # beyond, adding one does not change a float
 _MOST_SPLITS = 400 * log(2.0)  # log of the most splits of a box whose inverse is a float
 _SOMEWHAT = 10  # times too large; beyond, no exact size is given
-_MOST_TRIED = 5e8  # terms of boxes that are counted one by one, to find what fits
+_MOST_TRIED = 5e8  # terms of boxes that are counted one by one, for an exact size
 
 _SHORT, _DEARER = 1e7, 8  # terms of all boxes, half a second; how much cheaper others must be
 
 
 @dataclass(frozen=True, slots=True)
 class ExactCost:
-    """The size of an exact solution. A term is a pair of parts made by a split, about 50 ns."""
+    """The size of an exact solution. A term is a pair of parts made by a split."""
 
     n_boxes: int  # boxes to be evaluated
     n_terms: int  # bound for one pass over the boxes; solving takes two passes
@@ -125,13 +123,6 @@ def check_fits(
     shared = SharedBoxes.of(posterior, plan, _SOMEWHAT * memory_limit, _MOST_TRIED)
     if shared is not None:  # sufficient limits
         cost = ExactCost.of_shared(shared)
-
-    def fits(plan: SearchPlan) -> bool:
-        if ExactCost.of_plan(plan).fits(memory_limit - in_use, work_limit):
-            return True
-        few = min(work_limit, _MOST_TRIED)
-        return SharedBoxes.of(posterior, plan, memory_limit - in_use, few) is not None
-
     cost = replace(cost, memory_bytes=cost.memory_bytes + in_use)
 
     limits = f"memory_limit, {_byte_words(memory_limit)}, and {_power_words(int(work_limit))} terms"
@@ -139,56 +130,18 @@ def check_fits(
     why = ""
     if plan.shift == UNION:
         why = " (feature_inclusion ties all splits together: a sum for every set of columns)"
-    raise TooLargeError(
-        f"an exact solution must fit {limits}, got {cost.words()}{why}; what would fit: ",
-        cost.words(),
-        lambda: "; ".join(_what_fits(posterior, plan, fits)) or "nothing",
-    )
-
-
-def _what_fits(
-    posterior: "CascadePosterior",
-    plan: SearchPlan,
-    fits: Callable[[SearchPlan], bool],
-) -> Iterator[str]:
-    """Yield descriptions of smaller problems that fit."""
+    smaller = ["fewer columns"]
     if isinstance(posterior.model, LeafModel):
-        most = plan.max_leaves - 1 if plan.shift == 1 else _LARGEST_CAP
-        k = _largest(lambda k: fits(replace(plan, shift=1, max_leaves=k)), most)
-        if k > 1:
-            yield f"max_leaves={k}"
-    if plan.shift == UNION and fits(replace(plan, shift=0)):
-        yield "feature_inclusion=None"
-    by_levels = replace(plan, partitions="levels").with_columns(
-        plan.columns, plan.n_levels, plan.is_nominal
+        smaller.append("a smaller max_leaves")
+    if plan.shift == UNION:
+        smaller.append("feature_inclusion=None")
+    if plan.partitions != "levels":
+        smaller.append('partitions="levels"')
+    raise TooLargeError(
+        f"an exact solution must fit {limits}, got {cost.words()}{why}; less work: "
+        f"{', '.join(smaller)}",
+        cost.words(),
     )
-    if plan.partitions != "levels" and max(plan.n_levels) > 2 and fits(by_levels):
-        yield 'partitions="levels"'
-    widest = sorted(range(len(plan.columns)), key=lambda i: -plan.n_levels[i])
-
-    def with_narrowest(n_kept: int) -> SearchPlan:
-        kept = sorted(widest[len(widest) - n_kept :])
-        return plan.with_columns(
-            [plan.columns[i] for i in kept],
-            [plan.n_levels[i] for i in kept],
-            [plan.is_nominal[i] for i in kept],
-        )
-
-    n_kept = _largest(lambda n: fits(with_narrowest(n)), len(widest) - 1)
-    if n_kept > 0:
-        names = posterior.schema.names
-        dropped = [names[plan.columns[i]] for i in widest[: len(widest) - n_kept]]
-        listed = ", ".join(dropped[:5]) + (", ..." if len(dropped) > 5 else "")
-        yield f"{n_kept} of {len(widest)} columns, without {listed}"
-
-
-def _largest(fits: Callable[[int], bool], highest: int) -> int:
-    """Return the largest number up to `highest` that fits, 0 if none; fitting is monotone."""
-    low, high = 0, highest
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle - 1)
-    return low
 
 
 def _power_words(n: int) -> str:

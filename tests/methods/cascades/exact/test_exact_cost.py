@@ -3,7 +3,6 @@
 import gc
 import pickle
 import tracemalloc
-from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -11,7 +10,7 @@ import pytest
 
 from bayescascade import BranchPosterior, LeafPosterior, Table
 from bayescascade.base.errors import ParameterError, TooLargeError
-from bayescascade.methods.cascades.exact import cost as costs, recursion
+from bayescascade.methods.cascades.exact import recursion
 from bayescascade.methods.cascades.exact.cost import ExactCost
 from bayescascade.methods.cascades.exact.posterior import solve
 from tests.interrupts import interrupted
@@ -70,40 +69,14 @@ def test_too_large_is_refused_at_once(kind, n_levels, given, monkeypatch):
     """A hundred columns must not fill the memory before the error names the cause."""
     monkeypatch.setattr("bayescascade.methods.cascades.exact.posterior.ExactPosterior", None)
     posterior = kind(random_table(n_levels), **given)
-    with pytest.raises(TooLargeError, match="what would fit: ") as refused:
+    with pytest.raises(TooLargeError, match="; less work: fewer columns") as refused:
         solve(posterior)
     assert refused.value.needed == ExactCost.of(posterior).words()
+    again = pickle.loads(pickle.dumps(refused.value))  # as workers send it
+    assert (str(again), again.needed) == (str(refused.value), refused.value.needed)
     if "feature_inclusion" in given:
         assert "feature_inclusion ties all splits together" in str(refused.value)
         assert "feature_inclusion=None" in str(refused.value)
-
-
-def test_what_fits_does():
-    """Advice that leads to the next refusal is none."""
-    posterior = LeafPosterior(random_table((3,) * 9))
-    limits = {"memory_limit": 3e6}
-    with pytest.raises(TooLargeError) as refused:
-        solve(posterior, max_leaves=8, **limits)
-    message = str(refused.value)
-    assert 'max_leaves=4; partitions="levels"; 5 of 9 columns, without ' in message
-    assert ExactCost.of(posterior, 4).memory_bytes <= 3e6 < ExactCost.of(posterior, 5).memory_bytes
-    by_levels = LeafPosterior(posterior.table, partitions="levels")
-    assert ExactCost.of(by_levels, 8).memory_bytes <= 3e6
-    fewer, more = (LeafPosterior(random_table((3,) * p)) for p in (5, 6))
-    assert ExactCost.of(fewer, 8).memory_bytes <= 3e6 < ExactCost.of(more, 8).memory_bytes
-
-
-def test_advice_is_computed_only_if_it_is_shown(monkeypatch):
-    """With many columns it takes seconds, which a search that goes on with chains would lose."""
-    monkeypatch.setattr(costs, "_what_fits", Mock(return_value=["fewer columns"]))
-    with pytest.raises(TooLargeError) as refused:
-        solve(LeafPosterior(random_table((9,) * 20)))
-    assert "boxes" in refused.value.needed
-    costs._what_fits.assert_not_called()
-    again = pickle.loads(pickle.dumps(refused.value))  # as workers send it
-    assert str(again) == str(refused.value)
-    assert str(again).endswith("what would fit: fewer columns")
-    assert again.needed == refused.value.needed
 
 
 def test_a_work_limit_is_kept():

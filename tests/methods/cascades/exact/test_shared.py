@@ -188,15 +188,11 @@ def test_memory_is_what_was_announced_and_a_limit_is_kept():
     announced = found.cost.memory_bytes
     assert not isinstance(found, ExactPosterior)
     assert 0.5 * announced < peak < 1.2 * announced + 300_000
-    with pytest.raises(
-        TooLargeError, match=r"what would fit: .*of 12 columns, without "
-    ) as refused:
+    with pytest.raises(TooLargeError, match="less work: fewer columns") as refused:
         solve(posterior, memory_limit=announced - 1)
-    n_kept = int(str(refused.value).split(" of 12 columns")[0].split()[-1])
-    assert n_kept == 11
     assert refused.value.needed == found.cost.words()
     fewer = BranchPosterior(dense_table(12), partitions="subsets")
-    with pytest.raises(TooLargeError, match='what would fit: partitions="levels"'):
+    with pytest.raises(TooLargeError, match=r'less work: .*partitions="levels"'):
         solve(fewer, memory_limit=announced)
 
 
