@@ -56,7 +56,7 @@ _FIRST = 0.25  # share of the rows to learn from in the first round, with valida
 _FEW_CELLS = 100_000  # up to this number of cells, threads cost more than they save
 _FEW_METHODS = 3  # up to this number of methods, there is one round
 EFFORTS = {
-    "quick": (("l1", "prune"), 3e6),
+    "quick": (("l1", "prune"), 6e6),
     "normal": (IN_TURN, 6e7),
     "thorough": ((*IN_TURN, "astc", "adapt-gbrt"), 6e8),
 }
