@@ -18,7 +18,7 @@ from bayescascade.base.watch import OutOfTime
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.parameters import LEAVES
 from bayescascade.methods.cascades.tree import Tree
-from bayescascade.methods.cascades.tree_posterior import CascadePosterior
+from bayescascade.methods.cascades.tree_posterior import CascadePosterior, operations_of_step
 from bayescascade.model.parameters import SAMPLED
 from bayescascade.model.rounds import WORK
 from bayescascade.model.search import SCHEDULE, Search, most_blocks
@@ -118,7 +118,7 @@ class LeafChoice:
 
 def steps_within(table: Table, most: int, additions: float) -> int:
     """Return the number of chain steps over dependent leaves for these additions, up to `most`."""
-    each = table.n_distinct * table.schema.n_columns**2 / 2 + table.schema.n_columns**3
+    each = operations_of_step(table, "dependent")
     return int(min(most, max(_FEWEST_STEPS, additions / each)))
 
 
