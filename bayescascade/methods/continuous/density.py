@@ -62,8 +62,6 @@ class ContinuousDensity:
         ]
         return cls(schema, cells.parents, shares / shares.sum(), tuple(shaped))
 
-    # -- probabilities -----------------------------------------------------------------------------
-
     @cached_property
     def _order(self) -> list[int]:
         """The columns, parents before their children; those in circles are left out."""
@@ -71,10 +69,6 @@ class ContinuousDensity:
         for j in order:
             order.extend(np.flatnonzero(self.parents == j).tolist())
         return order
-
-    @cached_property
-    def _cells(self) -> TreeCells:
-        return TreeCells.of(self.schema.n_levels.astype(np.int64), self.parents)
 
     @cached_property
     def _tables(self) -> tuple[Floats, ...]:
@@ -104,8 +98,9 @@ class ContinuousDensity:
         """Return the log of share times probability of rows' cells at points, (n, K)."""
         above = np.where((self.parents < 0)[:, np.newaxis], 0, codes[self.parents])
         is_summed = (codes < 0) | (above < 0)
-        sizes, starts = self.schema.n_levels[:, np.newaxis], self._cells.starts[:-1, np.newaxis]
-        cells = (starts + above * sizes + codes).T[~is_summed.T]
+        n_cells = np.array([own[..., 0].size for own in self.tables])
+        starts, sizes = np.cumsum(n_cells) - n_cells, self.schema.n_levels
+        cells = (starts + above.T * sizes + codes.T)[~is_summed.T]
         ends = np.concatenate([[0], np.cumsum(np.count_nonzero(~is_summed, axis=0))])
         shape = (codes.shape[1], len(self._log_cells))
         joint: Floats = csr_array((np.ones(cells.size), cells, ends), shape) @ self._log_cells
@@ -150,8 +145,6 @@ class ContinuousDensity:
             sums = np.cumsum(self._tables[j], axis=1)[above, :, points]
             codes[j] = (sums[:, :-1] <= rng.random((n, 1)) * sums[:, -1:]).sum(axis=1)
         return codes
-
-    # -- as plain data -----------------------------------------------------------------------------
 
     def to_record(self) -> dict[str, Any]:
         """Return the record for a saved file."""

@@ -5,9 +5,10 @@ Sobol sequence for each batch of 256 rows. So it cannot adapt to any points, and
 to log odds becomes smooth. Then more points are fixed, and learned as well as their shares, while
 the network goes on at a tenth of the rate. Both phases have rates that decrease by a cosine.
 
-A fifth of the rows, at most 3,000, is held out to choose the number of steps of both phases, that
-of the best log density, and the weight decay; all rows then learn for as many epochs. A row that is
-heavier than others is split into several, because one heavy row in a batch would lead all others.
+A fifth of the rows, at most 3,000, is held out. Both phases end at their best log density, and all
+rows then learn for as many epochs. If few steps are best, as in tables of few rows, a strong weight
+decay is tried as well. A row that is heavier than others is split into several, because one heavy
+row in a batch would lead all others.
 D. Kingma and J. Ba, Adam: a method for stochastic optimization, ICLR (2015).
 """
 
@@ -44,11 +45,11 @@ _LEAST_GAIN = 1e-3  # nats, to wait on
 _NETWORK_RATE = 0.1  # factor, while points and shares learn
 _EDGE = 1e-6  # of the unit cube
 _FIRST_BETA, _SECOND_BETA, _TINY = 0.9, 0.999, 1e-8
-_DECAYS = (0.01,)
+_DECAYS, _EARLY = (0.01, 5.0), 0.5  # the next one is tried if this share of the steps was enough
 _N_FOLDS, _MOST_HELD = 5, 3_000
 _HEAVIEST = 4.0  # times the mean weight
-_MOST_POINTS, _MOST_PROBABILITIES = 1024, 3_500_000  # 20 MB in a file
-_FEWEST_ROWS, _FEWEST_COLUMNS = 300, 3  # distinct; of more than one level
+_FEWEST_POINTS, _MOST_POINTS, _MOST_PROBABILITIES = 64, 1024, 3_500_000  # 20 MB in a file
+_FEWEST_CELLS, _FEWEST_ROWS = 30_000, 100  # of distinct rows; columns of one level do not count
 
 
 class Settings(NamedTuple):
@@ -109,9 +110,8 @@ class _Phase(NamedTuple):
 
     def rate_at(self, step: int, n_steps: int) -> float:
         """Return the rate of a step."""
-        of_cosine = 0.5 * (1 + np.cos(np.pi * step / n_steps))
-        falling = self.least_rate + (1 - self.least_rate) * of_cosine
-        return float(self.rate * falling * min(1.0, (step + 1) / self.warm_up))
+        falling = (1 - self.least_rate) * 0.5 * (1 + np.cos(np.pi * step / n_steps))
+        return self.rate * min(1.0, (step + 1) / self.warm_up) * float(self.least_rate + falling)
 
 
 _AT_FRESH = _Phase(0.01, 0.02, 100, is_refining=False)
@@ -220,23 +220,27 @@ def _learned(
     return best.state, found, best.score
 
 
-def operations(cells: TreeCells, n_points: int, n_held: float) -> float:
+def _operations(cells: TreeCells, n_points: int, n_held: float) -> float:
     """Return the number of multiplications, or their equal, to choose and to learn."""
     n_features = cells.expand.shape[1] if cells.is_dense else DENSE_UP_TO * cells.sizes.size
     of_network = 6 * N_UNITS * (cells.coded.size + N_UNITS)
     of_step = 4 * BATCH * n_features + of_network + 40 * cells.block.size + 30 * BATCH
     of_row = 2 * n_features + 20
     n_columns = _STEPS * N_FRESH + _REFINING_STEPS * n_points
-    return float(2.25 * n_columns * of_step + 2 * _N_CHECKS * n_points * n_held * of_row)
+    # two decays are tried, and a quarter more rows learn
+    return float(3.25 * n_columns * of_step + 4 * _N_CHECKS * n_points * n_held * of_row)
 
 
 def choose(table: Table, seed: int, most_operations: float, watch: Watch) -> Settings | None:
-    """Return settings by held-out rows; None if that is too much work or there are too few rows.
+    """Return settings by held-out rows; None if that is too much work or it is not worth it.
 
-    most_operations: of `choose` and `fitted` together, about 3e10 per second.
+    It is not for fewer than 30,000 cells in distinct rows, such as 1,500 rows of 20 columns: there
+    mixtures of a few classes and cascades score better. Wide tables need fewer rows, because each
+    of them says more about its point. most_operations: of `choose` and `fitted` together, about
+    3e10 per second.
     """
     sizes, n = table.schema.n_levels, table.weights.size
-    is_small = n < _FEWEST_ROWS or np.count_nonzero(sizes > 1) < _FEWEST_COLUMNS
+    is_small = n < _FEWEST_ROWS or n * np.count_nonzero(sizes > 1) < _FEWEST_CELLS
     if is_small or 2.0 * n * float(sizes.sum()) ** 2 > most_operations:
         return None
     rng = np.random.default_rng(seed)
@@ -244,17 +248,20 @@ def choose(table: Table, seed: int, most_operations: float, watch: Watch) -> Set
     own, others = with_weights(table, table.weights - held), with_weights(table, held)
     tree = chow_liu(own)
     n_points = min(_MOST_POINTS, 2 ** int(np.log2(_MOST_PROBABILITIES / tree[0].block.size)))
-    if operations(tree[0], n_points, others.weights.size) > most_operations:
+    n_operations = _operations(tree[0], n_points, others.weights.size)
+    if n_points < _FEWEST_POINTS or n_operations > most_operations:
         return None
-    tried = [
-        _learned(tree, Settings(_STEPS, _REFINING_STEPS, d, n_points), own, others, seed, watch)
-        for d in _DECAYS
-    ]
-    _, best, _ = max(tried, key=lambda one: one[2])
-    grown = n / own.weights.size  # for as many epochs
-    return best._replace(
-        n_steps=round(grown * best.n_steps), n_refining_steps=round(grown * best.n_refining_steps)
-    )
+    tried = list[tuple[Settings, float]]()
+    for decay in _DECAYS:
+        limits = Settings(_STEPS, _REFINING_STEPS, decay, n_points)
+        tried.append(_learned(tree, limits, own, others, seed, watch)[1:])
+        if tried[-1][0].n_steps > _EARLY * _STEPS:
+            break
+    best, _ = max(tried, key=lambda one: one[1])
+    if best.n_steps + best.n_refining_steps == 0:  # the tree was the best
+        return None
+    n_steps, n_refining = (round(n / own.weights.size * steps) for steps in best[:2])
+    return best._replace(n_steps=n_steps, n_refining_steps=n_refining)  # for as many epochs
 
 
 def fitted(table: Table, settings: Settings, seed: int, watch: Watch) -> ContinuousDensity:

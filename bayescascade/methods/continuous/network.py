@@ -58,6 +58,7 @@ class TreeCells:
     block: Integers  # (n_cells,), each cell's block
     coded: Integers  # cells with log odds of their own
     sums: csr_array  # (n_blocks, n_cells), for sums over the cells of each block
+    coded_sums: csr_array  # (n_blocks, n_coded), for sums over those with log odds
     places: tuple[Integers, ...]  # each column's features by the parent's level and its own
     expand: csr_array  # (n_cells, n_features)
     is_dense: bool
@@ -70,7 +71,6 @@ class TreeCells:
         n_cells, within = int(starts[-1]), np.repeat(sizes, above)
         cells, firsts = np.arange(n_cells), np.cumsum(within) - within
         block = np.repeat(np.arange(within.size), within)
-        sums = _indicators(block, within.size).T.tocsr()
         own = np.cumsum(np.concatenate([[1], (sizes - 1)]))  # features of levels, then of pairs
         pairs = np.cumsum(np.concatenate([[own[-1]], (sizes - 1) * (above - 1)]))
         is_dense = bool(pairs[-1] <= DENSE_UP_TO * sizes.size)
@@ -91,7 +91,9 @@ class TreeCells:
             ]
             expand = csr_array(vstack(parts))
         coded = np.delete(cells, firsts)
-        return cls(sizes, parents, starts, block, coded, sums, tuple(places), expand, is_dense)
+        sums = _indicators(block, within.size).T.tocsr()
+        more = sums, sums[:, coded], tuple(places), expand, is_dense
+        return cls(sizes, parents, starts, block, coded, *more)
 
     def features(self, codes: Integers) -> Features:
         """Return features of complete rows (p, n), (n, n_features): bool, or sparse float32."""
@@ -104,16 +106,17 @@ class TreeCells:
             return _indicators(np.array(found).T, self.expand.shape[1])
         features = np.zeros((n, self.expand.shape[1]), bool)
         features[:, 0] = True
+        rows = np.arange(n)
         for places, own, pair in zip(self.places, codes, found, strict=True):
-            features[range(n), places[0, own]] = features[range(n), pair] = True
+            features[rows, places[0, own]] = features[rows, pair] = True
         return features
 
     def log_tables(self, log_odds: Reals) -> Reals:
         """Return log probabilities of cells (n_cells, K) from log odds (n_coded, K)."""
-        log_tables = np.zeros((self.block.size, log_odds.shape[1]), log_odds.dtype)
         # beyond, the exponential overflows; the gradient ignores it, so log odds can come back
-        log_tables[self.coded] = log_odds.clip(-_MOST_LOG_ODDS, _MOST_LOG_ODDS)
-        log_tables -= np.log(self.sums @ np.exp(log_tables))[self.block]
+        log_odds = log_odds.clip(-_MOST_LOG_ODDS, _MOST_LOG_ODDS)
+        log_tables: Reals = -np.log1p(self.coded_sums @ np.exp(log_odds))[self.block]
+        log_tables[self.coded] += log_odds
         return log_tables
 
 

@@ -108,6 +108,8 @@ def test_what_is_chosen_fits_and_too_much_work_is_declined(monkeypatch):
     monkeypatch.setattr(learning, "_STEPS", 25)
     monkeypatch.setattr(learning, "_REFINING_STEPS", 15)
     monkeypatch.setattr(learning, "_MOST_POINTS", 64)
+    assert choose(table(), 0, 1e12, ENDLESS) is None  # so few cells are for other models
+    monkeypatch.setattr(learning, "_FEWEST_CELLS", 1_000)
     found = choose(table(), 0, 1e12, ENDLESS)
     assert 0 < found.n_steps <= 33
     assert found == choose(table(), 0, 1e12, ENDLESS)
@@ -119,8 +121,9 @@ def test_what_is_chosen_fits_and_too_much_work_is_declined(monkeypatch):
     assert np.isfinite(mean_score(fitted(one_row, BRIEF, 0, ENDLESS), one_row))
 
 
-def test_a_time_limit_ends_it_at_once():
+def test_a_time_limit_ends_it_at_once(monkeypatch):
     """Learning must end at the next batch."""
+    monkeypatch.setattr(learning, "_FEWEST_CELLS", 1_000)
     over = Watch(1e-9)
     with pytest.raises(OutOfTime):
         fitted(table(), BRIEF, 0, over)
