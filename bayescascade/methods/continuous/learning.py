@@ -47,7 +47,7 @@ _EDGE = 1e-6  # of the unit cube
 _FIRST_BETA, _SECOND_BETA, _TINY = 0.9, 0.999, 1e-8
 _DECAYS, _EARLY = (0.01, 5.0), 0.5  # the next one is tried if this share of the steps was enough
 _N_FOLDS, _MOST_HELD = 5, 3_000
-_HEAVIEST = 4.0  # times the mean weight
+_HEAVIEST = 1.0  # times the mean weight
 _FEWEST_POINTS, _MOST_POINTS, _MOST_PROBABILITIES = 64, 1024, 3_500_000  # 20 MB in a file
 _FEWEST_CELLS, _FEWEST_ROWS = 30_000, 100  # of distinct rows; columns of one level do not count
 
