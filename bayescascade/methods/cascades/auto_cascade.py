@@ -25,6 +25,7 @@ from bayescascade.base.watch import Watch
 from bayescascade.data.declarations import declared
 from bayescascade.data.table import Table, without_unusable
 from bayescascade.methods.cascades.associations import HOW_TO_READ, associations_page
+from bayescascade.methods.cascades.averaging import Member, member_of
 from bayescascade.methods.cascades.cascade import Cascade
 from bayescascade.methods.cascades.choosing import EFFORTS, Choice, Chooser
 from bayescascade.methods.cascades.density import LearnedDensityTree
@@ -32,6 +33,8 @@ from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
 from bayescascade.methods.cascades.held_out import FOR_READING, Candidate
 from bayescascade.methods.cascades.parameters import AutoParameters
 from bayescascade.methods.cascades.tree_posterior import OF_REDRAWS, operations_of_step
+from bayescascade.methods.continuous.density import ContinuousDensity
+from bayescascade.methods.hidden_trees.density import HiddenDensity
 from bayescascade.methods.mixtures.density import MixtureDensity
 from bayescascade.model.baseline import Baseline
 from bayescascade.model.sampled import HasDraws
@@ -80,9 +83,10 @@ class AutoCascade(Baseline[LearnedDensityTree]):
     readable_ : LeafCascade, BranchCascade or None
         A cascade whose best tree has 2 to 30 leaves, if the best tree of `cascade_` does not. Its
         tree is shown, but not used for scores and draws.
-    mixtures_ : dict of str to MixtureDensity
-        The mixtures of classes in the weighted average, by their kind: "independent" or "dependent"
-        columns in a class, as in `CascadeMixture`. Empty with effort "quick".
+    mixtures_ : dict of str to density
+        The other densities in the weighted average, by their kind: mixtures of classes with
+        "independent" or "dependent" columns in a class, as in `CascadeMixture`; trees of "hidden"
+        states of the columns; a "continuous" mixture of trees. Empty with effort "quick".
     weights_ : dict of str to float
         Weights in this average, of sum 1: of the "cascade" and of each of `mixtures_`. They
         maximize the density of held-out rows; densities with weights below 0.01 are left out.
@@ -138,7 +142,7 @@ class AutoCascade(Baseline[LearnedDensityTree]):
 
     cascade_: LeafCascade | BranchCascade = field(init=False)
     readable_: LeafCascade | BranchCascade | None = field(init=False)
-    mixtures_: dict[str, MixtureDensity] = field(init=False)
+    mixtures_: dict[str, Member] = field(init=False)
     weights_: dict[str, float] = field(init=False)
     _candidates: tuple[Candidate, ...] = field(init=False)
 
@@ -191,7 +195,8 @@ class AutoCascade(Baseline[LearnedDensityTree]):
         best = replace(best, n_leaves=cascade._best.tree.n_leaves)  # in all rows
         self.cascade_, self.readable_ = cascade, readable
         self._candidates = (best, *choice.candidates[1:])
-        self.mixtures_, self.weights_ = dict(choice.average[0]), dict(choice.average[1])
+        self.mixtures_ = dict(choice.average.members)
+        self.weights_ = dict(choice.average.weights)
         self._set_features(self.schema_)
         return self
 
@@ -358,8 +363,7 @@ class AutoCascade(Baseline[LearnedDensityTree]):
             return ()
         told = [f"cascade {self.weights_['cascade']:.2f}"]
         for kind, one in self.mixtures_.items():
-            classes = count_of(len(one.inside), "class", "classes")
-            told.append(f"mixture of {classes} ({kind} columns) {self.weights_[kind]:.2f}")
+            told.append(f"{_words(kind, one)} {self.weights_[kind]:.2f}")
         return (Pieces(["scores and draws: weighted average", *told]),)
 
     def _choice_page(self) -> Page:
@@ -466,8 +470,7 @@ class AutoCascade(Baseline[LearnedDensityTree]):
         self.readable_ = None if beside is None else self._read_cascade(beside)
         self.weights_ = dict(record["weights"])
         self.mixtures_ = {
-            kind: MixtureDensity.from_record(one, self.schema_)
-            for kind, one in record["mixtures"].items()
+            kind: member_of(kind, one, self.schema_) for kind, one in record["mixtures"].items()
         }
         total = sum(check_probability("weights", one) for one in self.weights_.values())
         if {*self.weights_} != {"cascade", *self.mixtures_} or not isclose(total, 1.0):
@@ -481,3 +484,13 @@ class AutoCascade(Baseline[LearnedDensityTree]):
                     raise ModelFileError("a cascade's schema must be that of its model")
                 return cascade
         raise ModelFileError(f"a cascade must be leaf or branch, got {record['model']!r}")
+
+
+def _words(kind: str, density: Member) -> str:
+    """Return what a density in the average is."""
+    if isinstance(density, MixtureDensity):
+        return f"mixture of {count_of(len(density.inside), 'class', 'classes')} ({kind} columns)"
+    if isinstance(density, HiddenDensity):
+        return f"tree of {count_of(density.n_states, 'hidden state')} per column"
+    assert isinstance(density, ContinuousDensity)
+    return f"continuous mixture at {count_of(density.shares.size, 'point')}"

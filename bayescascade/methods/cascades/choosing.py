@@ -9,34 +9,21 @@ branch models gain from them. If every kind in reach can be summed over, the lar
 decides. Otherwise held-out rows compare the candidate of the largest evidence with one that only
 chains can explore, and with tempered averages, which are not Bayesian; see `held_out`.
 
-Finally the best is stacked with mixtures of classes, the best of each kind: held-out rows of up to
-five folds choose the weights of the average that predicts; see `model.stacking`. The smoothing and
-number of classes are chosen within the training rows of the first fold, by a search of seconds;
-`CascadeMixture` searches further.
-
-The cascade predicts alone unless the average gains 0.01 nats a row. No density scores rows better
-than their own shares do: for n rows, w_i of them in cell i, ``sum_i w_i ln p_i <= sum_i w_i ln(w_i
-/ n)``. In tables of few cells this bound often excludes the gain, and no mixture is fitted.
+Finally the best is averaged with densities of other kinds; see `averaging`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
 
-from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import TooLargeError
-from bayescascade.base.threads import n_threads_of, single_threaded
-from bayescascade.base.watch import OutOfTime, check_time, watch_in_use
+from bayescascade.base.watch import OutOfTime, check_time
 from bayescascade.data.table import Table
+from bayescascade.methods.cascades.averaging import ALONE, Average, stacked
 from bayescascade.methods.cascades.held_out import Candidate, HeldOut, weighed
-from bayescascade.methods.mixtures.choosing import NUMBERS, Chooser as MixtureChooser, climb_all
-from bayescascade.methods.mixtures.density import MixtureDensity
-from bayescascade.methods.mixtures.em import KINDS, Rows, Settings, log_cells
-from bayescascade.model.stacking import stacking_weights
 
 EFFORTS = {"quick": 4e9, "normal": 6e10, "thorough": 6e11}
 """Operations of choice and search, by `effort`; a core does about 1e9 a second."""
@@ -58,68 +45,7 @@ _FINALISTS, _CLOSE = 3, 0.3  # compared on more rows, if within these nats a row
 _SEARCHED = Candidate("branch", {"leaf": "independent", "leaf_concentration": 0.5})
 """The candidate for chains, if sums over all trees do not fit."""
 
-_LEAST_GAIN = 0.01  # nats a row
-_ENOUGH = 500  # distinct held-out rows to choose weights by
-_SMOOTHINGS = (1.0, 4.0, 16.0)
-_N_STARTS, _MAX_ITER, _TOL = 2, 50, 3e-4
-_MOST_STEPS = 1e11  # for choosing a mixture: some seconds
-
-
-Average: TypeAlias = tuple[dict[str, MixtureDensity], dict[str, float]]
-"""Mixtures by their kind, and the weights of the "cascade" and of each of them."""
-
-_ALONE: Average = {}, {"cascade": 1.0}
-
-
-def stacked(
-    table: Table, folds: Sequence[tuple[Table, Table]], alone: Floats, seed: int, n_jobs: int | None
-) -> Average:
-    """Return mixtures of a table, and the weights of these and of a cascade; see the module.
-
-    Each fold is (learned, held out), and settings are chosen within the first; alone (n_held,)
-    float64: the cascade's log densities of the held-out rows, in the folds' order.
-    """
-    weights = np.concatenate([held.weights for _, held in folds])
-    most = sum(_most_log_density(held) for _, held in folds)
-    if most - float(weights @ alone) <= _LEAST_GAIN * weights.sum():
-        return _ALONE
-    n_threads, watch = n_threads_of(n_jobs), watch_in_use()
-    chosen_by, found_by = np.random.SeedSequence(seed).spawn(2)
-    grid, steps = (KINDS, _SMOOTHINGS, NUMBERS), (_MAX_ITER, _TOL, n_threads, watch)
-
-    def fitted(tables: Sequence[Table], settings: Settings) -> list[MixtureDensity]:
-        rows = [Rows.of(one) for one in tables]
-        found, is_interrupted = climb_all(rows, settings, found_by, _N_STARTS, *steps)
-        if is_interrupted:
-            raise KeyboardInterrupt
-        check_time()
-        best = (max(climbs, key=lambda one: one.objective[-1]).components for climbs in found)
-        return [MixtureDensity.of(table.schema, *one) for one in zip(rows, best, strict=True)]
-
-    with single_threaded():
-        chooser = MixtureChooser(folds[0][0], grid, chosen_by, *steps, lambda _: None, _MOST_STEPS)
-        best = {one.settings.kind: one.settings for one in reversed(chooser.choose())}
-        if chooser.is_interrupted:
-            raise KeyboardInterrupt
-        check_time()
-        learned, codes = [one for one, _ in folds], [one.codes.astype(np.int32) for _, one in folds]
-        scores = [alone]
-        for settings in best.values():
-            own = zip(fitted(learned, settings), codes, strict=True)
-            scores.append(np.concatenate([one.score_codes(held) for one, held in own]))
-        shares = stacking_weights(np.array(scores), weights).tolist()
-        averaged = logsumexp(scores, axis=0, b=np.array(shares)[:, np.newaxis])
-        if weights @ (averaged - alone) <= _LEAST_GAIN * weights.sum():
-            return _ALONE
-        kept = {kind: w for kind, w in zip(best, shares[1:], strict=True) if w > 0.0}
-        mixtures = {kind: fitted([table], best[kind])[0] for kind in kept}
-    return mixtures, {"cascade": shares[0], **kept}
-
-
-def _most_log_density(table: Table) -> float:
-    """Return the largest possible sum of the log densities of a table's rows; see the module."""
-    weights = table.weights
-    return float(weights @ (np.log(weights / weights.sum()) - log_cells(table)))
+_ENOUGH = 500  # distinct held-out rows to choose the weights of an average by
 
 
 class Choice(NamedTuple):
@@ -151,7 +77,7 @@ class Chooser:
         """Compare candidates, and return the choice; Ctrl-C ends it once a candidate is known."""
         self.left = self._all = EFFORTS[self.effort]
         compared, is_interrupted, is_out_of_time = list[Candidate](), False, False
-        average, readable = _ALONE, list[Candidate]()
+        average, readable = ALONE, list[Candidate]()
         try:
             self._weigh_all()
             held_out = HeldOut([], self.seed, self.n_jobs, self.memory_limit)
@@ -353,7 +279,7 @@ class Chooser:
         if best.is_summed and n_scored < min(_ENOUGH, n_more):
             held_out = more
             self._scored(held_out, [best], 0)
-        self.report("fitting mixtures")
+        self.report("fitting densities to average")
         of_cascade = held_out.rows[best.key]
         n_rows = np.cumsum([held.n_distinct for _, held in held_out.folds])
         folds = held_out.folds[: int(np.searchsorted(n_rows, of_cascade.size)) + 1]

@@ -10,13 +10,15 @@ import pandas as pd
 import pytest
 
 import bayescascade
-from bayescascade import AutoCascade, BranchCascade, CascadeMixture, LeafCascade
+from bayescascade import AutoCascade, BranchCascade, CascadeMixture, LeafCascade, Table
 from bayescascade.base.errors import DataError, ModelFileError
 from bayescascade.base.watch import Watch
 from bayescascade.methods.cascades import choosing, held_out
 from bayescascade.methods.cascades.choosing import Chooser
 from bayescascade.methods.cascades.parameters import LEAVES
 from bayescascade.methods.cascades.tree import Tree
+from bayescascade.methods.continuous import learning as continuous
+from bayescascade.methods.hidden_trees import learning as hidden
 from tests.methods.cascades.problems import Problem
 from tests.methods.cascades.slow_dependence import depth, log_sum
 
@@ -190,12 +192,20 @@ def classes_of(n_rows, noise, seed):
     return pd.DataFrame(told)
 
 
+WEIGHTS = {"cascade": 0.25, "independent": 0.35, "hidden": 0.3, "continuous": 0.1}
+
+
 def averaged(frame):
-    """Return a cascade and a mixture with known weights, as if held-out rows had chosen them."""
+    """Return a cascade and other densities with known weights, as if held-out rows chose them."""
     model = AutoCascade("quick", random_state=0).fit(frame)
     mixture = CascadeMixture(2, kind="independent", smoothing=1.0, random_state=0).fit(frame)
-    model.mixtures_ = {"independent": mixture.mixture_}
-    model.weights_ = {"cascade": 0.25, "independent": 0.75}
+    table = Table.from_frame(frame, schema=model.schema_)
+    model.mixtures_ = {
+        "independent": mixture.mixture_,
+        "hidden": hidden.fitted(table, hidden.Settings(2, 3, 1.0, 2), 0),
+        "continuous": continuous.fitted(table, continuous.Settings(5, 0, 0.01, 8), 0, Watch(None)),
+    }
+    model.weights_ = WEIGHTS
     return model
 
 
@@ -203,8 +213,8 @@ def test_the_average_is_one_density_of_complete_and_incomplete_rows():
     """Scores, gaps, draws and predictions are all of the same weighted average."""
     model = averaged(chains_of(2, 60, 1))
     rows = pd.DataFrame(itertools.product("012", repeat=2), columns=["c0", "c1"])
-    parts = [model.cascade_, model.mixtures_["independent"]]
-    expected = [0.25, 0.75] @ np.exp([one.score_codes(model.encode(rows)) for one in parts])
+    parts = [model.cascade_, *model.mixtures_.values()]
+    expected = [*WEIGHTS.values()] @ np.exp([one.score_codes(model.encode(rows)) for one in parts])
     np.testing.assert_allclose(np.exp(model.score_samples(rows)), expected)
     assert expected.sum() == pytest.approx(1.0)
     of_ones = expected[rows["c1"] == "1"]
@@ -225,13 +235,16 @@ def test_the_average_is_one_density_of_complete_and_incomplete_rows():
 def test_files_keep_the_average():
     """A loaded model would else predict by the cascade alone."""
     model = averaged(chains_of(2, 60, 1))
-    words = "weighted average cascade 0.25 mixture of 2 classes (independent columns) 0.75"
-    assert words in " ".join(str(model).split())
+    printed = " ".join(str(model).split())
+    assert "average cascade 0.25 mixture of 2 classes (independent columns) 0.35" in printed
+    assert "tree of 3 hidden states per column 0.30 continuous mixture at 8 points" in printed
     record = json.loads(json.dumps(model.to_record()))
     loaded = AutoCascade.from_record(record)
     assert (str(loaded), loaded.to_record()) == (str(model), record)
     with pytest.raises(ModelFileError, match="weights"):
-        AutoCascade.from_record(record | {"weights": {"cascade": 0.5, "independent": 0.75}})
+        AutoCascade.from_record(record | {"weights": WEIGHTS | {"cascade": 0.5}})
+    with pytest.raises(ModelFileError, match="densities of an average"):
+        AutoCascade.from_record(record | {"mixtures": {"other": record["mixtures"]["hidden"]}})
 
 
 @pytest.mark.slow

@@ -1,0 +1,164 @@
+"""The average of a cascade and densities with hidden classes, by held-out rows.
+
+The chosen cascade is stacked with mixtures of classes, the best of each kind, with trees of hidden
+states, and with a continuous mixture: held-out rows of up to five folds choose the weights of the
+average that predicts; see `model.stacking`. The settings of each are chosen within the training
+rows of the first fold, by a search of seconds; `CascadeMixture` searches further. A density whose
+weight is below 0.05 in the first fold is not learned from the others.
+
+The cascade predicts alone unless the average gains 0.01 nats a row. No density scores rows better
+than their own shares do: for n rows, w_i of them in cell i, ``sum_i w_i ln p_i <= sum_i w_i ln(w_i
+/ n)``. In tables of few cells this bound often excludes the gain, and no other density is fitted.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from scipy.special import logsumexp
+
+from bayescascade.base.arrays import Codes, Floats
+from bayescascade.base.errors import ModelFileError
+from bayescascade.base.threads import n_threads_of, single_threaded
+from bayescascade.base.watch import check_time, watch_in_use
+from bayescascade.data.schema import Schema
+from bayescascade.data.table import Table
+from bayescascade.methods.continuous import learning as continuous
+from bayescascade.methods.continuous.density import ContinuousDensity
+from bayescascade.methods.hidden_trees import learning as hidden
+from bayescascade.methods.hidden_trees.density import HiddenDensity
+from bayescascade.methods.mixtures.choosing import NUMBERS, Chooser, climb_all
+from bayescascade.methods.mixtures.density import MixtureDensity
+from bayescascade.methods.mixtures.em import KINDS, Rows, Settings, log_cells
+from bayescascade.model.stacking import stacking_weights
+
+_LEAST_GAIN, _LEAST_WEIGHT = 0.01, 0.05  # nats a row; in the first fold
+_SMOOTHINGS = (1.0, 4.0, 16.0)
+_N_STARTS, _MAX_ITER, _TOL = 2, 50, 3e-4
+# operations to choose settings and to learn, about 3e10 per second
+_OF_MIXTURES, _OF_HIDDEN, _OF_CONTINUOUS = 1e11, 4e11, 1.5e12
+
+
+class Member(Protocol):
+    """A density in an average."""
+
+    def score_codes(self, codes: Codes) -> Floats:
+        """Return the log density of coded rows, (n_rows,) float64 nats; -1 is integrated out."""
+
+    def sample_codes(self, n: int, rng: np.random.Generator) -> Codes:
+        """Draw (n_columns, n) codes."""
+
+    def to_record(self) -> dict[str, Any]:
+        """Return the record for a saved file."""
+
+
+_FILED: dict[str, Callable[[Mapping[str, Any], Schema], Member]] = {
+    **dict.fromkeys(KINDS, MixtureDensity.from_record),
+    "hidden": HiddenDensity.from_record,
+    "continuous": ContinuousDensity.from_record,
+}
+
+
+def member_of(kind: str, record: Mapping[str, Any], schema: Schema) -> Member:
+    """Rebuild a density of an average; ModelFileError if its record is inconsistent."""
+    if kind not in _FILED:
+        raise ModelFileError(f"densities of an average must be {', '.join(_FILED)}, got {kind!r}")
+    return _FILED[kind](record, schema)
+
+
+class Average(NamedTuple):
+    """Densities by their kind, and the weights of the "cascade" and of each of them."""
+
+    members: Mapping[str, Member]
+    weights: Mapping[str, float]
+
+
+ALONE = Average({}, {"cascade": 1.0})
+"""The cascade alone."""
+
+
+def stacked(
+    table: Table, folds: Sequence[tuple[Table, Table]], alone: Floats, seed: int, n_jobs: int | None
+) -> Average:
+    """Return other densities of a table, and the weights of these and of a cascade; see the module.
+
+    Each fold is (learned, held out), and settings are chosen within the first; alone (n_held,)
+    float64: the cascade's log densities of the held-out rows, in the folds' order.
+    """
+    learned, held = zip(*folds, strict=True)
+    weights = np.concatenate([one.weights for one in held])
+    most = sum(map(_most_log_density, held))
+    if most - float(weights @ alone) <= _LEAST_GAIN * weights.sum():
+        return ALONE
+    scores, n_first = {"cascade": alone}, held[0].n_distinct
+
+    def score(kind: str, densities: Sequence[Member], rows: Sequence[Table]) -> None:
+        known = [scores[kind]] if kind in scores else []
+        for density, one in zip(densities, rows, strict=True):
+            known.append(density.score_codes(one.codes.astype(np.int32)))
+        scores[kind] = np.concatenate(known)
+
+    with single_threaded():
+        learners = _learners(learned[0], seed, n_jobs)
+        for kind, learn in learners.items():
+            score(kind, learn(learned[:1]), held[:1])
+        first = np.array([own[:n_first] for own in scores.values()])
+        shares = dict(zip(scores, stacking_weights(first, weights[:n_first]), strict=True))
+        for kind, learn in learners.items():
+            if shares[kind] < _LEAST_WEIGHT:
+                del scores[kind]
+            elif folds[1:]:
+                score(kind, learn(learned[1:]), held[1:])
+        of_all = np.array([*scores.values()])
+        shares = dict(zip(scores, stacking_weights(of_all, weights).tolist(), strict=True))
+        averaged = logsumexp(of_all, axis=0, b=np.array([*shares.values()])[:, np.newaxis])
+        if weights @ (averaged - alone) <= _LEAST_GAIN * weights.sum():
+            return ALONE
+        kept = {kind: w for kind, w in shares.items() if kind == "cascade" or w > 0.0}
+        return Average(
+            {kind: learners[kind]([table])[0] for kind in kept if kind in learners}, kept
+        )
+
+
+Learn = Callable[[Sequence[Table]], Sequence[Member]]
+
+
+def _learners(table: Table, seed: int, n_jobs: int | None) -> dict[str, Learn]:
+    """Return for each kind what learns it from tables, by settings that are chosen on this one."""
+    n_threads, watch = n_threads_of(n_jobs), watch_in_use()
+    chosen_by, found_by = np.random.SeedSequence(seed).spawn(2)
+    grid, steps = (KINDS, _SMOOTHINGS, NUMBERS), (_MAX_ITER, _TOL, n_threads, watch)
+
+    def mixture(settings: Settings) -> Learn:
+        def learn(tables: Sequence[Table]) -> list[MixtureDensity]:
+            rows = [Rows.of(one) for one in tables]
+            found, is_interrupted = climb_all(rows, settings, found_by, _N_STARTS, *steps)
+            if is_interrupted:
+                raise KeyboardInterrupt
+            check_time()
+            best = (max(climbs, key=lambda one: one.objective[-1]).components for climbs in found)
+            return [MixtureDensity.of(table.schema, *one) for one in zip(rows, best, strict=True)]
+
+        return learn
+
+    chooser = Chooser(table, grid, chosen_by, *steps, lambda _: None, _OF_MIXTURES)
+    best = {one.settings.kind: one.settings for one in reversed(chooser.choose())}
+    if chooser.is_interrupted:
+        raise KeyboardInterrupt
+    check_time()
+    learners = {kind: mixture(settings) for kind, settings in best.items()}
+    of_hidden = hidden.choose(table, seed, _OF_HIDDEN)
+    if of_hidden is not None:
+        learners["hidden"] = lambda tables: [hidden.fitted(t, of_hidden, seed) for t in tables]
+    of_continuous = continuous.choose(table, seed, _OF_CONTINUOUS, watch)
+    if of_continuous is not None:
+        learners["continuous"] = lambda tables: [
+            continuous.fitted(t, of_continuous, seed, watch) for t in tables
+        ]
+    return learners
+
+
+def _most_log_density(table: Table) -> float:
+    """Return the largest possible sum of the log densities of a table's rows; see the module."""
+    weights = table.weights
+    return float(weights @ (np.log(weights / weights.sum()) - log_cells(table)))

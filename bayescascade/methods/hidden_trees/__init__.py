@@ -1,0 +1,1 @@
+"""Trees of hidden states, one for each column."""

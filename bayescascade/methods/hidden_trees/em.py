@@ -1,0 +1,193 @@
+"""Stepwise EM for trees of hidden states, one state for each column.
+
+Each column u of a row has a hidden state z_u, one of h. The Chow-Liu tree of the rows joins the
+columns, and the states follow it from the root r ::
+
+    p(x, z) = pi(z_r)  prod_(u, v) M_v(z_u, z_v)  prod_u E_u(z_u, x_u)        (v is a child of u)
+
+If each M_v keeps the state, z is one class of the whole row, and p is a mixture with independent
+columns. So EM starts from such a mixture, with ``M_v = c I + (1 - c) s`` for its shares s and c =
+0.9: from random probabilities it ends in worse maxima. A state then means similar rows in all
+columns, and a column mostly keeps the state of its parent. Several members, from different starts,
+are learned together, and the density is their average.
+
+With a = `smoothing`, each row of M_v has a pseudo-rows in the shares of z_v, each E_u(z, .) has a
+in the shares of the column's levels, halfway between those of all rows and equal ones, and pi has a
+in equal shares: the Dirichlet priors of the M step. Stepwise EM (O. Cappe and E. Moulines, On-line
+EM, JRSS B 71, 2009) replaces a share of the expected counts by those of a batch of rows, scaled to
+all rows; the share falls from 0.3 to 0.03 by half a cosine. The counts of a batch come from one
+pass up the tree and one pass down, in products of matrices. Probabilities of a row are multiplied
+in float32, and the logarithms of their norms are summed in float64.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.base.arrays import Codes, Floats, Integers
+from bayescascade.base.watch import check_time
+from bayescascade.methods.mixtures.em import Components, Rows, Settings, maximized
+
+Reals: TypeAlias = NDArray[np.floating]
+"""float32 while learning, float64 in scores."""
+
+EPOCHS = 20
+"""Passes through the rows over which the share of a batch falls."""
+
+_FIRST, _LAST = 0.3, 0.03  # shares of a batch in the counts
+_KEEPS = 0.9  # initial probability that a column keeps the state of its parent
+_LARGEST, _SMALLEST, _FEWEST = 500, 32, 16  # rows of a batch; batches
+_TINY = np.float32(1e-30)  # against 0 / 0
+
+
+class HiddenTrees(NamedTuple):
+    """The probabilities of m trees of hidden states, which join the columns in the same way."""
+
+    parents: Integers  # (p,), -1 for the root
+    first: Reals  # (m, 1, h), of the root's states
+    moves: Reals  # (p, m, h, h), of a column's state, in the row of its parent's state
+    # for each column (m, n_levels + 1, h); the last row is 1, for missing cells
+    levels: Sequence[Reals]
+
+    @property
+    def order(self) -> list[int]:
+        """The columns, parents before their children."""
+        order: list[int] = np.flatnonzero(self.parents < 0).tolist()
+        for u in order:
+            order.extend(np.flatnonzero(self.parents == u).tolist())
+        return order
+
+
+class Counts(NamedTuple):
+    """Expected counts of states, of pairs of them along the tree, and of levels in states."""
+
+    first: Reals  # (m, 1, h)
+    moves: Reals  # (p, m, h, h)
+    levels: Sequence[Reals]  # (m, n_levels, h) each
+
+
+def started(rows: Rows, mixtures: Sequence[Components]) -> HiddenTrees:
+    """Return trees whose columns have the class of a mixture as their state, mostly."""
+    tree = maximized(rows, Settings("dependent", 1.0, 1), np.ones((rows.weights.size, 1)))
+    assert tree.parents is not None
+    shares = np.exp([[one.log_shares] for one in mixtures])
+    moves = _KEEPS * np.eye(shares.shape[-1]) + (1 - _KEEPS) * shares
+    levels = np.split(np.exp([one.log_levels.T for one in mixtures]), rows.starts[1:], axis=1)
+    return HiddenTrees(
+        tree.parents[0],
+        shares.astype(np.float32),
+        np.repeat(moves[np.newaxis].astype(np.float32), len(rows.codes), axis=0),
+        [with_missing(one.astype(np.float32)) for one in levels],
+    )
+
+
+def with_missing(levels: Reals) -> Reals:
+    """Return (m, n_levels, h) probabilities with a last row of ones, for missing cells."""
+    return np.pad(levels, ((0, 0), (0, 1), (0, 0)), constant_values=1)
+
+
+def epochs(
+    rows: Rows, trees: HiddenTrees, smoothing: float, rng: np.random.Generator
+) -> Iterator[HiddenTrees]:
+    """Yield the trees after each of `EPOCHS` passes of stepwise EM through the rows."""
+    total = rows.weights.sum()
+    # heavy rows are in several batches, so that these are alike
+    times = np.rint(rows.weights * (rows.weights.size / total)).clip(1).astype(np.int64)
+    copies, n = np.repeat(np.arange(times.size), times), int(times.sum())
+    n_batches = max(1, n // min(_LARGEST, max(_SMALLEST, n // _FEWEST)))
+    prior = [
+        (smoothing * one[:, np.newaxis]).astype(np.float32)
+        for one in np.split(rows.prior, rows.starts[1:])
+    ]
+    kept: Counts | None = None
+    for epoch in range(EPOCHS):
+        check_time()
+        for i, batch in enumerate(np.array_split(rng.permutation(copies), n_batches)):
+            done = (epoch * n_batches + i) / (EPOCHS * n_batches)
+            share = _LAST + (_FIRST - _LAST) * 0.5 * (1 + np.cos(np.pi * done))
+            weights = rows.weights[batch] / times[batch]
+            weights *= total / weights.sum()
+            counted = expected_counts(trees, rows.codes[:, batch], weights)
+            kept = counted if kept is None else _moved(kept, counted, np.float32(share))
+            trees = _maximized(trees, kept, prior, smoothing)
+        yield trees
+
+
+def expected_counts(trees: HiddenTrees, codes: Codes | Integers, weights: Floats) -> Counts:
+    """Return the expected counts of weighted rows (p, n)."""
+    inside, sent, _ = pass_up(trees, codes)
+    by = weights.astype(np.float32)[:, np.newaxis]
+    moves, levels = np.zeros_like(trees.moves), []
+    beliefs = dict[int, Reals]()
+    for u in trees.order:
+        parent = int(trees.parents[u])
+        if parent < 0:
+            beliefs[u] = inside[u]
+            first = (inside[u] * by).sum(axis=1, keepdims=True)
+        else:
+            outside = beliefs[parent] / sent[u]
+            moves[u] = trees.moves[u] * ((outside * by).transpose(0, 2, 1) @ inside[u])
+            beliefs[u] = (outside @ trees.moves[u]) * inside[u]
+    for u, own in enumerate(trees.levels):
+        is_level = codes[u] == np.arange(own.shape[1] - 1)[:, np.newaxis]
+        levels.append(is_level.astype(np.float32) @ (beliefs[u] * by))
+    return Counts(first, moves, levels)
+
+
+def pass_up(trees: HiddenTrees, codes: Codes | Integers) -> tuple[list[Reals], list[Reals], Floats]:
+    """Return messages up the trees for (p, n) coded rows, and log probabilities of rows.
+
+    First the probabilities of the cells at and below each column given its state, (m, n, h), those
+    of the root times the shares of its states; then the same given the parent's state. Both are
+    scaled for each row. The log probabilities are (m, n), nats. Cells coded -1 are summed out.
+    """
+    p, n = codes.shape
+    inside, sent = [trees.first] * p, [trees.first] * p
+    reached, log_probabilities = dict[int, Reals](), np.zeros((len(trees.first), n))
+
+    def normalized(messages: Reals) -> Reals:
+        norms = messages.sum(axis=2, keepdims=True) + _TINY
+        log_probabilities[:] += np.log(norms[..., 0], dtype=np.float64)
+        scaled: Reals = messages / norms
+        return scaled
+
+    for u in reversed(trees.order):
+        parent, own = int(trees.parents[u]), trees.levels[u][:, codes[u]]
+        if u in reached:
+            own *= reached.pop(u)
+        inside[u] = normalized(own * trees.first if parent < 0 else own)
+        if parent >= 0:
+            sent[u] = inside[u] @ trees.moves[u].transpose(0, 2, 1) + _TINY
+            both = reached[parent] * sent[u] if parent in reached else sent[u]
+            reached[parent] = normalized(both)  # or many children underflow
+    return inside, sent, log_probabilities
+
+
+def _moved(counts: Counts, counted: Counts, share: np.float32) -> Counts:
+    """Move counts towards those of a batch, in place."""
+    for own, new in zip(
+        (counts.first, counts.moves, *counts.levels),
+        (counted.first, counted.moves, *counted.levels),
+        strict=True,
+    ):
+        own += share * (new - own)
+    return counts
+
+
+def _maximized(
+    trees: HiddenTrees, counts: Counts, prior: Sequence[Reals], smoothing: float
+) -> HiddenTrees:
+    """Return the most probable probabilities given expected counts and the pseudo-rows."""
+    a = np.float32(smoothing)
+    first = counts.first + a / counts.first.shape[-1]
+    of_state = counts.moves.sum(axis=2, keepdims=True) + np.float32(1.0)
+    moves = counts.moves + a * of_state / of_state.sum(axis=3, keepdims=True)
+    levels = [own + shares for own, shares in zip(counts.levels, prior, strict=True)]
+    return HiddenTrees(
+        trees.parents,
+        first / first.sum(axis=2, keepdims=True),
+        moves / moves.sum(axis=3, keepdims=True),
+        [with_missing(one / one.sum(axis=1, keepdims=True)) for one in levels],
+    )
