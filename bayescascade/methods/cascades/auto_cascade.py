@@ -37,6 +37,7 @@ from bayescascade.methods.continuous.density import ContinuousDensity
 from bayescascade.methods.hidden_trees.density import HiddenDensity
 from bayescascade.methods.mixtures.density import MixtureDensity
 from bayescascade.model.baseline import Baseline
+from bayescascade.model.kept_draws import MAX_KEPT_DRAWS
 from bayescascade.model.sampled import HasDraws
 from bayescascade.model.search import Search, Seed, default_steps, seed_sequence
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, PrintedTable, count_of
@@ -179,6 +180,7 @@ class AutoCascade(Baseline[LearnedDensityTree]):
         if self.time_limit is not None:
             run["time_limit"] = max(watch.left, 0.1)
         cascade = best.cascade(random_state=seed, predictive=self.predictive, **run)
+        cascade._most_blocks = -(-MAX_KEPT_DRAWS // self.n_chains)  # a block takes many steps' time
         cascade.fit(table)
         if choice.is_out_of_time:
             cascade.summary_ = replace(cascade.summary_, stopped_after=self.time_limit)

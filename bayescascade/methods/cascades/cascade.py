@@ -65,7 +65,7 @@ from bayescascade.model.explore import Solver
 from bayescascade.model.kept_draws import Draws
 from bayescascade.model.parameters import SearchParameters
 from bayescascade.model.rounds import Rounds
-from bayescascade.model.search import Search
+from bayescascade.model.search import MOST_BLOCKS, Search
 from bayescascade.model.solution import Solution
 from bayescascade.model.typical import MOST_COMPARED, typical_draw
 from bayescascade.report.numbers import nats_text
@@ -103,6 +103,7 @@ class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
     tree: str = TreeParameters.tree.default
 
     posterior_: CascadePosterior = field(init=False)
+    _most_blocks = MOST_BLOCKS  # of a chain
 
     @property
     def learned_(self) -> LearnedDensityTree:
@@ -188,7 +189,7 @@ class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
         return [*told, self.leaf_choice_.words()]
 
     def _n_blocks(self, table: Table) -> int:
-        n_blocks = super()._n_blocks(table)
+        n_blocks = min(super()._n_blocks(table), self._most_blocks)
         if self.search == "anneal" and self.n_steps is not None:  # there are no draws
             n_blocks = min(n_blocks, max(_TEMPERATURES, self.n_steps // _STEPS_OF_BLOCK))
         return n_blocks
