@@ -83,8 +83,8 @@ class EffectParameters(Parameters):
         "where arms are similar. An array has weights of the rows within each arm.",
     )  # fmt: skip
     effort = Choice(
-        "normal", "Trees, rows that choose the scales of a kernel, and its landmarks: few (quick), "
-        "or many (thorough)",
+        "normal", "Number of trees, of rows to choose the scales of a kernel, and of its "
+        "landmarks: few (quick), or many (thorough)",
         words=EFFORTS, more=EffortParameters.effort.more,
     )  # fmt: skip
     standardize = Flag(True, "Columns are divided by their standard deviations")
