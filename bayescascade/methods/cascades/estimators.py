@@ -91,7 +91,7 @@ class LeafCascade(Cascade):
         that splits near the root, which are rarely redrawn, still differ.
     n_steps
         Proposals per chain, both in annealing and in sampling; a quarter of the sampling is
-        discarded as warm-up. None: as many as `effort` allows. Sampling may continue after these
+        discarded as warm-up. None: the number that `effort` allows. Sampling may continue after these
         steps, see `until`.
     memory_limit
         Gigabytes for an exact search, or for the redraws of all chains together. Draws that are

@@ -228,7 +228,7 @@ class DensityRuleList(
         or finds a better one. It gives a point estimate without posterior draws.
     n_steps
         Proposals per chain, both in annealing and in sampling; a quarter of the sampling is
-        discarded as warm-up. None: as many as `effort` allows, at most 1,000,000 with "normal".
+        discarded as warm-up. None: the number that `effort` allows, at most 1,000,000 with "normal".
         Sampling may continue after these steps; see `until`.
     until
         When to stop sampling if `n_steps` is None. "steps": after the default number of steps.
