@@ -182,6 +182,9 @@ class MatrixClassifier(LabeledFiles, MatrixEstimator):
     def _facts(self) -> list[str]:
         return [*super()._facts(), count_of(len(self.classes_), "class", "classes")]
 
+    def _sizes(self) -> dict[str, Any]:
+        return {**super()._sizes(), "classes": len(self.classes_)}
+
     def _encoding_fields(self) -> dict[str, Any]:
         return {**super()._encoding_fields(), "classes": classes_record(self.classes_)}
 

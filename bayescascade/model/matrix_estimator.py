@@ -180,6 +180,17 @@ class MatrixEstimator(ReadableModel):
 
     # -- files -------------------------------------------------------------------------------------
 
+    def _fields(self) -> dict[str, Any]:
+        return {**self._encoding_fields(), **self._own_record()}
+
+    def _restore(self, record: Mapping[str, Any]) -> None:
+        self.declares.check(self)
+        self._read_encoding(record)
+        self._read_own(record)
+
+    def _sizes(self) -> dict[str, Any]:
+        return {"features": len(self._encoder.columns), "columns": len(self._encoder.source)}
+
     def _encoding_fields(self) -> dict[str, Any]:
         """Return the columns for a saved file."""
         n_rows = {} if self.n_rows_ is None else {"n_rows": self.n_rows_}

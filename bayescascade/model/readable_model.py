@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayescascade.base.described import described
 from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.base.files import replaced_file, write_json
+from bayescascade.base.store import restored_fields, saved_fields, stored_attributes
 from bayescascade.data.schema import Schema
 from bayescascade.model.page import column_words
 from bayescascade.model.record import FORMAT, NOT_SAVED, VERSION, contradictions_refused
@@ -207,11 +208,20 @@ class ReadableModel(BaseEstimator, ABC):  # type: ignore[misc] # untyped base
         """
 
     def _own_record(self) -> dict[str, Any]:
-        """Return fields of a saved file that only this class has, as plain JSON types."""
-        return {}
+        """Return fields of a saved file that only this class has, as plain JSON types.
+
+        By default, those of attributes whose annotations are `Saved`.
+        """
+        return stored_attributes(self)
 
     def _read_own(self, record: Mapping[str, Any]) -> None:
         """Restore the result of `_own_record`; checks as `_restore`."""
+        fields = saved_fields(type(self))
+        self.__dict__.update(restored_fields(fields, record, self._sizes()))
+
+    def _sizes(self) -> dict[str, Any]:
+        """Return what `restored` must know: sizes of arrays, and `GIVEN` fields, by name."""
+        return {}
 
     def _parameter_fields(self) -> dict[str, Any]:
         """Return the saved parameters as plain JSON types."""

@@ -4,9 +4,9 @@ import copy
 import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import compress
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -14,11 +14,9 @@ from numpy.typing import NDArray
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from bayescascade.base.arrays import Flags, Floats, Integers
-from bayescascade.base.errors import ModelFileError
-from bayescascade.base.saved_arrays import read_array
+from bayescascade.base.arrays import Flags, Floats
+from bayescascade.base.store import Of, Saved
 from bayescascade.base.threads import single_threaded
-from bayescascade.base.validation import check_real
 from bayescascade.base.watch import Watch
 from bayescascade.costs.tried import WithinBudgets
 from bayescascade.data.cell_policy import CellPolicy, Matrix
@@ -34,7 +32,7 @@ from bayescascade.methods.sensors.reports import (
     sensor_table,
     silent_text,
 )
-from bayescascade.methods.sensors.signals import Sensors, SignalMaker
+from bayescascade.methods.sensors.signals import Scaling, Sensors, Signals
 from bayescascade.methods.sensors.training import Lesson
 from bayescascade.methods.sensors.trying import Candidate, Roles, Trial, Ways, best_within, tried
 from bayescascade.model.matrix_estimator import MatrixEstimator
@@ -87,14 +85,15 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
     random_state: Any = SensorParameters.random_state.default
 
     validation_cost_: float = field(init=False)
-    sensor_shares_: Floats = field(init=False)
-    is_interrupted_: bool = field(init=False)
-    stopped_after_: float | None = field(init=False)
-
-    _sensors: Sensors = field(init=False)
-    _maker: SignalMaker = field(init=False)
-    _net: GatedNet = field(init=False)
-    _found: Candidate = field(init=False)
+    _sensors: Annotated[Sensors, Saved("sensors")] = field(init=False)
+    _scaling: Annotated[Scaling, Saved("signals")] = field(init=False)
+    _net: Annotated[GatedNet, Saved("net")] = field(init=False)
+    sensor_shares_: Annotated[Floats, Of("K", least=0, most=1), Saved("sensor_shares")] = field(
+        init=False
+    )
+    _found: Annotated[Candidate, Saved("chosen")] = field(init=False)
+    is_interrupted_: Annotated[bool, Saved("is_interrupted")] = field(init=False)
+    stopped_after_: Annotated[float | None, Saved("stopped_after")] = field(init=False)
     _trial: Trial = field(init=False)
 
     # -- hooks -------------------------------------------------------------------------------------
@@ -110,11 +109,6 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
     @abstractmethod
     def _ways(self, lesson: Lesson, rng: np.random.Generator, start: Weights | None = None) -> Ways:
         """Return how gates of a lesson are tried, or trained further from a start."""
-
-    @property
-    @abstractmethod
-    def _n_outputs(self) -> int:
-        """Number of numbers that a sensor sends."""
 
     # -- fitting -----------------------------------------------------------------------------------
 
@@ -167,10 +161,9 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
         self._sensors = Sensors.of(self.sensors, self.costs, self._encoder)
         answers = self._answers(given)
         self.n_rows_ = len(answers.rows)
-        source = np.asarray(self._encoder.source, np.int64)
-        self._maker = SignalMaker.of(
-            self.features, self.n_fourier, self._sensors, source, answers.rows, seed
-        )
+        n_waves = self.n_fourier if self.features == "fourier" else 0
+        columns = self._sensors.in_matrix(self._encoder.source)
+        self._scaling = Scaling.of(answers.rows, columns, n_waves, seed)
         lesson = self._lesson(answers)._replace(ridge=self.ridge or 1.0)
         rows, judging = None, None
         if validation is not None and validation.labels is not None:
@@ -185,7 +178,7 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
         return Trial(found.candidates, roles.learns, lesson, rows, watch, seed)
 
     def _lesson(self, answers: Answers) -> Lesson:
-        signals, costs = self._maker.made(answers.rows), self._sensors.costs
+        signals, costs = self._signals(answers.rows), self._sensors.costs
         return Lesson(signals, answers.targets, answers.loss, costs, 1.0)
 
     @property
@@ -211,7 +204,7 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
         model.stopped_after_ = trial.watch.seconds if trial.watch.is_up else None
         signals = trial.everything.signals
         if trial.validation is not None:
-            signals = self._maker.made(trial.validation)
+            signals = self._signals(trial.validation)
         model._measure(model._net.sends(signals))
         return model
 
@@ -251,7 +244,7 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
 
     @property
     def _means(self) -> Floats | None:
-        return self._maker.means if "_maker" in self.__dict__ else None
+        return self._scaling.means if "_scaling" in self.__dict__ else None
 
     def _measure(self, sends: Flags) -> None:
         self.sensor_shares_ = sends.mean(axis=0)
@@ -259,8 +252,12 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
 
     # -- sending -----------------------------------------------------------------------------------
 
+    def _signals(self, rows: Matrix) -> Signals:
+        columns = self._sensors.in_matrix(self._encoder.source)
+        return self._scaling.signals(rows, self.features, columns)
+
     def _sent(self, rows: Matrix) -> Flags:
-        return self._net.sends(self._maker.made(rows))
+        return self._net.sends(self._signals(rows))
 
     def sends(self, X: Any) -> pd.DataFrame | Flags:
         """Return which sensors send for each row, (n_rows, n_sensors) bool.
@@ -396,19 +393,6 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
 
     # -- files -------------------------------------------------------------------------------------
 
-    def _fields(self) -> dict[str, Any]:
-        return {
-            **self._encoding_fields(),
-            "sensors": self._sensors.to_record(),
-            "signals": self._maker.to_record(),
-            "net": self._net.to_record(),
-            "sensor_shares": self.sensor_shares_.tolist(),
-            "chosen": self._found.to_record(),
-            "is_interrupted": self.is_interrupted_,
-            "stopped_after": self.stopped_after_,
-            **self._own_record(),
-        }
-
     @classmethod
     def _read_parameters(cls, record: Mapping[str, Any]) -> dict[str, Any]:
         columns, told = record["encoding"]["columns"], record["sensors"]
@@ -419,24 +403,13 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
         costs = dict(zip(told["names"], told["costs"], strict=True))
         return {**super()._read_parameters(record), "sensors": sensors, "costs": costs}
 
-    def _restore(self, record: Mapping[str, Any]) -> None:
-        self.declares.check(self)
-        self._read_encoding(record)
-        encoder = self._encoder
-        source: Integers = np.asarray(encoder.source, np.int64)
-        self._sensors = Sensors.from_record(record["sensors"], len(encoder.columns))
-        self._maker = SignalMaker.from_record(
-            record["signals"], self.features, self._sensors, source
-        )
-        self._read_own(record)
-        sensor_of = self._maker.made(np.zeros((1, source.size))).sensor_of
-        self._net = GatedNet.from_record(record["net"], sensor_of, self._n_outputs)
-        n_sensors = len(self._sensors)
-        self.sensor_shares_ = read_array(record, "sensor_shares", (n_sensors,), least=0, most=1)
+    def _read_own(self, record: Mapping[str, Any]) -> None:
+        super()._read_own(record)
+        n_waves = len(self._sensors) if self.features == "fourier" else 0
+        signals = self._signals(np.zeros((1, len(self._encoder.source))))  # errors if they misfit
+        if len(self._scaling.waves) != n_waves:
+            raise ValueError(f"waves must be of {n_waves} sensors, got {len(self._scaling.waves)}")
+        if signals.sensor_of.size != self._net.weights.gates.size:
+            raise ValueError(f"gates must have {signals.sensor_of.size} weights, one per feature")
+        self._found = replace(self._found, net=self._net)
         self.validation_cost_ = float(self.sensor_shares_ @ self._sensors.costs)
-        if not isinstance(record["is_interrupted"], bool):
-            raise ModelFileError("saved sensors must say whether they were interrupted")
-        self._found = Candidate.from_record(record["chosen"], self._net)
-        self.is_interrupted_ = record["is_interrupted"]
-        after = record["stopped_after"]
-        self.stopped_after_ = None if after is None else check_real("stopped_after", after)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -11,8 +11,7 @@ from sklearn.utils import check_consistent_length, column_or_1d
 
 from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import DataError, ParameterError
-from bayescascade.base.saved_arrays import read_array
-from bayescascade.base.validation import check_real
+from bayescascade.base.store import Of, Saved, Within
 from bayescascade.costs.choice import Choice
 from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.given import GivenRows
@@ -102,7 +101,7 @@ class GatedSensorsClassifier(GatedSensors, MatrixClassifier):
     activation: str = SensorClassifierParameters.activation.default
 
     choice_: Choice | None = field(init=False, default=None)
-    _shares: Floats = field(init=False)
+    _shares: Annotated[Floats, Of("M", least=0), Saved("class_shares")] = field(init=False)
 
     def _answers(self, given: GivenRows) -> Answers:
         if self.activation == "relu" and self.method != "direct":
@@ -134,7 +133,7 @@ class GatedSensorsClassifier(GatedSensors, MatrixClassifier):
     # -- predicting --------------------------------------------------------------------------------
 
     def _probabilities(self, rows: Matrix) -> Floats:
-        return chances_of(self._net.outputs(self._maker.made(rows)))
+        return chances_of(self._net.outputs(self._signals(rows)))
 
     def _reasons(self, X: Any) -> list[str]:
         return self._sending_words(self._matrix(X))
@@ -165,15 +164,8 @@ class GatedSensorsClassifier(GatedSensors, MatrixClassifier):
     def _error_text(error: float) -> str:
         return f"error {100 * error:.1f} %"
 
-    @property
-    def _n_outputs(self) -> int:
-        return len(self.classes_)
-
-    def _own_record(self) -> dict[str, Any]:
-        return {"class_shares": self._shares.tolist()}
-
-    def _read_own(self, record: Mapping[str, Any]) -> None:
-        self._shares = read_array(record, "class_shares", (len(self.classes_),), least=0)
+    def _sizes(self) -> dict[str, Any]:
+        return {**super()._sizes(), "M": len(self.classes_)}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -226,8 +218,8 @@ class GatedSensorsRegressor(RegressorMixin, GatedSensors):  # type: ignore[misc]
     method: str = SensorRegressorParameters.method.default
     n_starts: int = SensorRegressorParameters.n_starts.default
 
-    _center: float = field(init=False)
-    _scale: float = field(init=False)
+    _center: Annotated[float, Saved("center")] = field(init=False)
+    _scale: Annotated[float, Within(above=0.0), Saved("scale")] = field(init=False)
 
     def _answers(self, given: GivenRows) -> Answers:
         rows = np.asarray(self._reader.transform(given, type(self).__name__))
@@ -281,7 +273,7 @@ class GatedSensorsRegressor(RegressorMixin, GatedSensors):  # type: ignore[misc]
         return self._values(self._matrix(X))
 
     def _values(self, rows: Matrix) -> Floats:
-        outputs: Floats = self._net.outputs(self._maker.made(rows))[:, 0]
+        outputs: Floats = self._net.outputs(self._signals(rows))[:, 0]
         return self._center + self._scale * outputs
 
     def _predicted(self, rows: Matrix, intervals: bool, explain: bool) -> Predicted:
@@ -308,16 +300,8 @@ class GatedSensorsRegressor(RegressorMixin, GatedSensors):  # type: ignore[misc]
     def _error_text(error: float) -> str:
         return f"error {100 * error:.1f} % of the variance"
 
-    @property
-    def _n_outputs(self) -> int:
-        return 1
-
-    def _own_record(self) -> dict[str, Any]:
-        return {"center": self._center, "scale": self._scale}
-
-    def _read_own(self, record: Mapping[str, Any]) -> None:
-        self._center = check_real("center", record["center"])
-        self._scale = check_real("scale", record["scale"], above=0.0)
+    def _sizes(self) -> dict[str, Any]:
+        return {**super()._sizes(), "M": 1}
 
 
 def _closed(base: Weights, lesson: Lesson, share: float, start: Weights) -> Weights:

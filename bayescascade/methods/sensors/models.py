@@ -16,14 +16,13 @@ numbers have constants a_k, too. A sensor with a missing cell is silent.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 from scipy.special import expit, logsumexp
 
-from bayescascade.base.arrays import Flags, Floats, Integers
-from bayescascade.base.saved_arrays import read_array
-from bayescascade.base.validation import check_choice
+from bayescascade.base.arrays import Flags, Floats
+from bayescascade.base.store import INLINE, Of, Words
 from bayescascade.methods.sensors.signals import Signals
 
 ACTIVATIONS: Mapping[str, Callable[[Floats], Floats]] = {
@@ -34,13 +33,13 @@ ACTIVATIONS: Mapping[str, Callable[[Floats], Floats]] = {
 
 
 class Weights(NamedTuple):
-    """Gates w (p,), b (K,); predictors V (p, M), a (K, M); the cloud's constant (M,)."""
+    """Gates w, b; predictors V, a; the cloud's constant."""
 
-    gates: Floats
-    offsets: Floats
-    predictors: Floats
-    constants: Floats
-    cloud: Floats
+    gates: Annotated[Floats, Of("p")]
+    offsets: Annotated[Floats, Of("K")]
+    predictors: Annotated[Floats, Of("p", "M")]
+    constants: Annotated[Floats, Of("K", "M")]
+    cloud: Annotated[Floats, Of("M")]
 
     @property
     def theta(self) -> Floats:
@@ -67,16 +66,15 @@ class Weights(NamedTuple):
 class GatedNet:
     """Weights, and the effect of gates on messages."""
 
-    weights: Weights
-    sensor_of: Integers
-    activation: str = "step"
+    weights: Annotated[Weights, INLINE]
+    activation: Annotated[str, Words(*ACTIVATIONS)] = "step"
 
     def scores(self, signals: Signals) -> Floats:
         """Return z, (n, K), summed column by column, so a score does not depend on other rows."""
         gates, offsets = self.weights.gates, self.weights.offsets
         z = np.repeat(offsets[np.newaxis], len(signals.features), axis=0)
         for j in np.flatnonzero(gates):
-            z[:, self.sensor_of[j]] += signals.features[:, j] * gates[j]
+            z[:, signals.sensor_of[j]] += signals.features[:, j] * gates[j]
         return z
 
     def sends(self, signals: Signals) -> Flags:
@@ -94,24 +92,9 @@ class GatedNet:
         for k in range(gates.shape[1]):
             s += gates[:, k, np.newaxis] * weights.constants[k]
         for j in np.flatnonzero(weights.predictors.any(axis=1)):
-            sent = signals.features[:, j] * gates[:, self.sensor_of[j]]
+            sent = signals.features[:, j] * gates[:, signals.sensor_of[j]]
             s += sent[:, np.newaxis] * weights.predictors[j]
         return s
-
-    def to_record(self) -> dict[str, Any]:
-        """Return plain JSON types."""
-        parts = {name: part.tolist() for name, part in self.weights._asdict().items()}
-        return {**parts, "activation": self.activation}
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any], sensor_of: Integers, n_outputs: int) -> Self:
-        """Rebuild a net from `to_record`; ModelFileError if its parts do not fit."""
-        p, n_sensors = sensor_of.size, int(sensor_of[-1]) + 1
-        parts = Weights.zeros(p, n_sensors, n_outputs)._asdict().items()
-        weights = Weights(*(read_array(record, name, part.shape) for name, part in parts))
-        return cls(
-            weights, sensor_of, check_choice("activation", record["activation"], ACTIVATIONS)
-        )
 
 
 def designed(signals: Signals, gates: Floats) -> Floats:

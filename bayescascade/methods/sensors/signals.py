@@ -7,13 +7,13 @@ of one sensor (Rahimi and Recht, 2007). A sensor with a missing cell is dead: it
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 
 from bayescascade.base.arrays import Flags, Floats, Integers
-from bayescascade.base.errors import ModelFileError, ParameterError
-from bayescascade.base.saved_arrays import read_array
+from bayescascade.base.errors import ParameterError
+from bayescascade.base.store import Of
 from bayescascade.base.validation import check_real
 from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.matrix import MatrixEncoder
@@ -24,12 +24,19 @@ CUT = 4.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sensors:
-    """Sensors and their columns."""
+    """Sensors, the features that each reads, in order, and the cost of each."""
 
     names: tuple[str, ...]
-    # tuple of (k,) int64: columns of each sensor, in order
-    columns: tuple[Integers, ...]
-    costs: Floats  # (n_sensors,) float64 >= 0
+    columns: tuple[Annotated[Integers, Of(None, kind=np.int64, below="features")], ...]
+    costs: Annotated[Floats, Of("K", least=0)]
+
+    def __post_init__(self) -> None:
+        flat = np.concatenate([[], *self.columns]).tolist()
+        is_whole = len(self.columns) == len(set(self.names)) == len(self.names) == self.costs.size
+        if not flat or not is_whole or not all(one.size for one in self.columns):
+            raise ValueError("sensors must have names, columns and costs")
+        if len(set(flat)) != len(flat):
+            raise ValueError(f"sensors must have each column once, got {self.columns}")
 
     @classmethod
     def of(cls, sensors: Any, costs: Any, encoder: MatrixEncoder) -> Self:
@@ -46,27 +53,9 @@ class Sensors:
     def __len__(self) -> int:
         return len(self.names)
 
-    def to_record(self) -> dict[str, Any]:
-        """Return plain JSON types."""
-        columns = [places.tolist() for places in self.columns]
-        return {"names": list(self.names), "columns": columns, "costs": self.costs.tolist()}
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any], n_columns: int) -> Self:
-        """Rebuild one from `to_record`; ModelFileError if the record is malformed."""
-        names, costs = record["names"], read_array(record, "costs", (None,), least=0)
-        columns = [np.array(one, np.int64) for one in record["columns"]]
-        flat = [place for one in columns for place in one.tolist()]
-        if (
-            not isinstance(names, list)
-            or not all(isinstance(name, str) for name in names)
-            or not len(columns) == len(names) == len(set(names)) == costs.size > 0
-            or not all(one.size for one in columns)
-            or len(set(flat)) != len(flat)
-            or not 0 <= min(flat) <= max(flat) < n_columns
-        ):
-            raise ModelFileError("saved sensors must have names, columns of their own and costs")
-        return cls(tuple(names), tuple(columns), costs)
+    def in_matrix(self, source: Any) -> list[Integers]:
+        """Return each sensor's columns of the matrix; `source` has the feature of each column."""
+        return [np.flatnonzero(np.isin(source, one)) for one in self.columns]
 
 
 def _places(sensors: Any, encoder: MatrixEncoder) -> dict[str, list[int]]:
@@ -143,82 +132,48 @@ class Signals(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SignalMaker:
-    """The conversion of columns of a matrix to features.
+class Scaling:
+    """Means and scales of the columns of the matrix, and each sensor's waves, if there are any."""
 
-    columns: columns of the matrix for each sensor; means, scales (n_matrix_columns,); waves:
-    frequencies (k, d) and phases (k,) of each sensor, if there are any.
-    """
-
-    kind: str
-    columns: tuple[Integers, ...]
-    means: Floats
-    scales: Floats
-    waves: tuple[tuple[Floats, Floats], ...] = ()
+    means: Annotated[Floats, Of("columns")]
+    scales: Annotated[Floats, Of("columns", least=0)]
+    # frequencies (k, d) and phases (k,) of each sensor
+    waves: tuple[tuple[Annotated[Floats, Of("k", None)], Annotated[Floats, Of("k")]], ...]
 
     @classmethod
-    def of(
-        cls, kind: str, n_fourier: int, sensors: Sensors, source: Integers, rows: Matrix, seed: Any
-    ) -> Self:
-        """Learn the scales from rows, and draw the waves."""
-        columns = tuple(np.flatnonzero(np.isin(source, one)) for one in sensors.columns)
+    def of(cls, rows: Matrix, columns: Sequence[Integers], n_waves: int, seed: Any) -> Self:
+        """Learn the scales from rows, and draw the waves of each sensor's columns."""
         known = ~np.isnan(rows)
         counts = np.maximum(known.sum(axis=0), 1)
         means = np.where(known, rows, 0.0).sum(axis=0) / counts
         spread = np.sqrt((np.where(known, rows - means, 0.0) ** 2).sum(axis=0) / counts)
         varies = spread > 1e-12 * (1 + np.abs(means))
         scales = np.where(varies, 1 / np.where(varies, spread, 1.0), 0.0)
-        waves: tuple[tuple[Floats, Floats], ...] = ()
-        if kind == "fourier":
-            rng = np.random.default_rng(seed)
-            waves = tuple(
-                (rng.normal(size=(n_fourier, len(c))) / np.sqrt(len(c)),
-                 rng.uniform(0, 2 * np.pi, n_fourier))
-                for c in columns
-            )  # fmt: skip
-        return cls(kind, columns, means, scales, waves)
+        rng = np.random.default_rng(seed)
+        waves = [
+            (rng.normal(size=(n_waves, len(c))) / np.sqrt(len(c)),
+             rng.uniform(0, 2 * np.pi, n_waves))
+            for c in columns
+        ]  # fmt: skip
+        return cls(means, scales, tuple(waves if n_waves else ()))
 
-    def made(self, rows: Matrix) -> Signals:
-        """Return the signals for rows of the matrix."""
+    def signals(self, rows: Matrix, kind: str, columns: Sequence[Integers]) -> Signals:
+        """Return the signals for rows of the matrix, given each sensor's columns."""
         cells = np.asarray(rows, np.float64)
         missing = np.isnan(cells)
         scaled = np.clip((np.where(missing, 0.0, cells) - self.means) * self.scales, -CUT, CUT)
-        alive = np.column_stack([~missing[:, one].any(axis=1) for one in self.columns])
-        parts, widths = [], []
-        for k, one in enumerate(self.columns):
+        alive = np.column_stack([~missing[:, one].any(axis=1) for one in columns])
+        parts = []
+        for k, one in enumerate(columns):
             part = [scaled[:, one]]
-            if self.kind == "squared":
+            if kind == "squared":
                 part.append((scaled[:, one] ** 2 - 1) / np.sqrt(2))
-            elif self.kind == "fourier":
+            elif kind == "fourier":
                 frequencies, phases = self.waves[k]
                 angles = np.repeat(phases[np.newaxis], len(cells), axis=0)
                 for column, of_one in zip(one, frequencies.T, strict=True):  # row by row
                     angles += scaled[:, column, np.newaxis] * of_one
                 part.append(np.sqrt(2) * np.cos(angles))
             parts.append(np.concatenate(part, axis=1) * alive[:, k, np.newaxis])
-            widths.append(parts[-1].shape[1])
-        sensor_of = np.repeat(np.arange(len(widths)), widths)
+        sensor_of = np.repeat(np.arange(len(parts)), [part.shape[1] for part in parts])
         return Signals(np.ascontiguousarray(np.concatenate(parts, axis=1)), alive, sensor_of)
-
-    def to_record(self) -> dict[str, Any]:
-        """Return plain JSON types, without the sensors, which have their own record."""
-        waves = [[f.tolist(), t.tolist()] for f, t in self.waves]
-        return {"means": self.means.tolist(), "scales": self.scales.tolist(), "waves": waves}
-
-    @classmethod
-    def from_record(
-        cls, record: Mapping[str, Any], kind: str, sensors: Sensors, source: Integers
-    ) -> Self:
-        """Rebuild one from `to_record`; ModelFileError if the record is malformed."""
-        columns = tuple(np.flatnonzero(np.isin(source, one)) for one in sensors.columns)
-        means = read_array(record, "means", (source.size,))
-        scales = read_array(record, "scales", (source.size,), least=0)
-        told = record["waves"]
-        if len(told) != (len(sensors) if kind == "fourier" else 0):
-            raise ModelFileError("saved sensors must have waves if they are of Fourier's features")
-        waves = []
-        for (f, t), seen in zip(told, columns, strict=False):
-            parts = {"frequencies": f, "phases": t}
-            phases = read_array(parts, "phases", (None,))
-            waves.append((read_array(parts, "frequencies", (phases.size, len(seen))), phases))
-        return cls(kind, columns, means, scales, tuple(waves))

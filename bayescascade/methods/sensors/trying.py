@@ -12,18 +12,17 @@ select the few that are worth a fit.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from bayescascade.base.arrays import Flags, Floats
-from bayescascade.base.errors import ModelFileError
+from bayescascade.base.store import SKIPPED, Within
 from bayescascade.base.threads import single_threaded
-from bayescascade.base.validation import check_real
 from bayescascade.base.watch import OutOfTime, Watch, check_time
 from bayescascade.costs.limits import is_within
 from bayescascade.data.cell_policy import Matrix
@@ -128,36 +127,21 @@ class Candidate:
     """A candidate, with its error and cost on validation rows."""
 
     kind: str  # "gates", "gates, fitted anew" or "always"
-    net: GatedNet
-    thrift: float  # tradeoff, or share of all costs if relaxed; NaN if sensors always send
-    error: float  # error rate, or mean squared error
-    cost: float  # mean of a row
-    gap: float  # bound on distance to the best predictors, nats; NaN if not refitted
-    loss: float = float("nan")  # mean per row, nats, breaks ties of errors; NaN in saved models
+    # tradeoff, or share of all costs if relaxed; NaN if sensors always send
+    thrift: Annotated[float, Within(null=math.nan)]
+    error: Annotated[float, Within(0)]  # error rate, or mean squared error
+    cost: Annotated[float, Within(0)]  # mean of a row
+    # bound on distance to the best predictors, nats; NaN if not refitted
+    gap: Annotated[float, Within(null=math.nan)]
+    # not in saved models: the net, and its mean loss per row, nats, which breaks ties of errors
+    net: Annotated[Any, SKIPPED] = None
+    loss: Annotated[float, SKIPPED] = math.nan
 
     @property
     def is_silent(self) -> bool:
         """Whether no sensor can send, whatever its readings are."""
         gates, offsets = self.net.weights.gates, self.net.weights.offsets
         return not gates.any() and bool((offsets <= 0).all())
-
-    def to_record(self) -> dict[str, Any]:
-        """Return all but the net and the loss as plain data."""
-        thrift, gap = (None if math.isnan(one) else one for one in (self.thrift, self.gap))
-        told = {"kind": self.kind, "error": self.error, "cost": self.cost}
-        return {**told, "thrift": thrift, "gap": gap}
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any], net: GatedNet) -> "Candidate":
-        """Rebuild a candidate from `to_record`."""
-        thrift, gap = (
-            math.nan if record[name] is None else check_real(name, record[name])
-            for name in ("thrift", "gap")
-        )
-        error, cost = (check_real(name, record[name], minimum=0.0) for name in ("error", "cost"))
-        if not isinstance(record["kind"], str):
-            raise ModelFileError("saved sensors must say what was chosen")
-        return cls(record["kind"], net, thrift, error, cost, gap)
 
 
 class Trying(NamedTuple):
@@ -172,12 +156,12 @@ class Trying(NamedTuple):
         """Return a candidate with its error and cost."""
         judging = self.judging
         activation = "step" if kind == "always" else self.activation
-        net = GatedNet(weights, judging.signals.sensor_of, activation)
+        net = GatedNet(weights, activation)
         sends = fast_sends(weights, judging.signals)
         outputs = designed(judging.signals, net.gates(judging.signals)) @ weights.theta
         cost = float((sends @ judging.costs).mean())
         loss = float(judging.loss.rows(outputs, judging.targets).mean())
-        return Candidate(kind, net, thrift, error_of(judging, outputs), cost, gap, loss)
+        return Candidate(kind, thrift, error_of(judging, outputs), cost, gap, net, loss)
 
     def static(self) -> Iterator[Candidate]:
         """Yield greedy sets that always send."""
@@ -188,7 +172,7 @@ class Trying(NamedTuple):
         """Return the candidates at a thrift."""
         weights = self.train(self.lesson, thrift, start)
         signals = self.lesson.signals
-        gates = GatedNet(weights, signals.sensor_of, self.activation).gates(signals)
+        gates = GatedNet(weights, self.activation).gates(signals)
         found = refitted(self.lesson, gates, weights.theta, _QUICK)
         anew = weights.with_theta(found.theta)
         return [
@@ -284,7 +268,7 @@ class Trial(NamedTuple):
                 weights = within(weights, lesson.signals, lesson.costs, budget)
             if best.kind == "gates":
                 return replace(best, net=replace(best.net, weights=weights))
-            net = GatedNet(weights, best.net.sensor_of, activation)
+            net = GatedNet(weights, activation)
             found = refitted(lesson, net.gates(lesson.signals), weights.theta)
         net = replace(best.net, weights=weights.with_theta(found.theta))
         return replace(best, net=net, gap=found.gap)

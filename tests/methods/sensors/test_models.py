@@ -65,12 +65,12 @@ def test_sums_by_hand():
     weights = Weights(
         np.array([2.0]), np.array([-1.0]), np.array([[3.0]]), np.array([[1.0]]), np.array([0.5])
     )
-    net = GatedNet(weights, np.array([0]))
+    net = GatedNet(weights)
     assert net.sends(signals).tolist() == [[True], [False]]
     assert net.outputs(signals).tolist() == [[4.5], [0.5]]
-    relu = GatedNet(weights, np.array([0]), "relu")
+    relu = GatedNet(weights, "relu")
     assert relu.outputs(signals).tolist() == [[4.5], [0.5]]
-    soft = GatedNet(weights, np.array([0]), "sigmoid").outputs(signals)
+    soft = GatedNet(weights, "sigmoid").outputs(signals)
     assert_allclose(soft[1], 0.5 + 1.75 / (1 + np.exp(0.5)))
 
 
@@ -78,7 +78,7 @@ def test_sums_by_hand():
 def test_sums_are_those_row_by_row(activation):
     """Also of a sensor that is dead, which counts as silent."""
     signals, weights = signals_of(dead=True), weights_of()
-    net = GatedNet(weights, OWNER, activation)
+    net = GatedNet(weights, activation)
     sent, outputs = slow_sums.sums(signals.features, OWNER, *weights, activation, signals.alive)
     assert net.sends(signals).tolist() == sent
     assert_allclose(net.outputs(signals), outputs)
@@ -99,8 +99,8 @@ def test_slopes_of_soft_gates_are_differences(kind, n_classes):
 
     def value(flat, price=tradeoff):
         posterior_like = unflat(flat)
-        gates = GatedNet(posterior_like, OWNER, kind).gates(lesson.signals)
-        outputs = GatedNet(posterior_like, OWNER, kind).outputs(lesson.signals)
+        gates = GatedNet(posterior_like, kind).gates(lesson.signals)
+        outputs = GatedNet(posterior_like, kind).outputs(lesson.signals)
         squares = sum(np.sum(p**2) for p in posterior_like[2:4])
         loss = lesson.loss.rows(outputs, lesson.targets).mean()
         return loss + price * (gates @ lesson.costs).mean() + 0.5 * lesson.ridge / 30 * squares
@@ -130,7 +130,7 @@ def test_straight_through_passes_the_derivative_by_the_gate():
     slope = _Slopes(lesson, np.float32(0.0), "straight_through", np.random.default_rng(0)).at(
         Weights(*(np.float32(part) for part in sure)), np.arange(30)
     )
-    outputs = GatedNet(sure, OWNER).outputs(lesson.signals)
+    outputs = GatedNet(sure).outputs(lesson.signals)
     errors = (chances_of(outputs) - lesson.targets) / 30
     assert_allclose(slope.cloud, errors.sum(axis=0), atol=1e-5)
     sent = fast_sends(sure, lesson.signals)[:, 1]
@@ -207,7 +207,7 @@ def test_training_finds_who_is_needed():
     lesson = Lesson(signals, np.eye(2)[y], SOFTMAX, np.ones(2), 1.0)
     start = opened(lesson, rng)
     gated = trained(lesson, 0.05, start, 1500, "straight_through", rng)
-    outputs = GatedNet(gated, signals.sensor_of).outputs(signals)
+    outputs = GatedNet(gated).outputs(signals)
     right = (outputs.argmax(axis=1) == y).mean()
     assert right > 0.9
     always_best = refitted(lesson, np.ones((2000, 2)), start.theta)
@@ -276,7 +276,7 @@ def test_relaxed_gates_follow_their_shares():
     lesson = Lesson(signals, np.eye(2)[y], SOFTMAX, np.ones(2), 1.0)
     found = relaxed(lesson, 0.6, opened(lesson, rng))
     assert fast_sends(found, signals).mean() < 0.9
-    outputs = GatedNet(found, signals.sensor_of).outputs(signals)
+    outputs = GatedNet(found).outputs(signals)
     assert (outputs.argmax(axis=1) == y).mean() > 0.7
 
 
@@ -291,7 +291,7 @@ def truth_of(n_sensors, width, seed, n=1000):
         rng.normal(size=owner.size), rng.normal(size=n_sensors), rng.normal(size=(owner.size, 1)),
         np.zeros((n_sensors, 1)), np.zeros(1),
     )  # fmt: skip
-    return signals, GatedNet(truth, owner, "sigmoid").outputs(signals)[:, 0], truth
+    return signals, GatedNet(truth, "sigmoid").outputs(signals)[:, 0], truth
 
 
 @pytest.mark.parametrize(
