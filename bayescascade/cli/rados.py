@@ -126,13 +126,15 @@ class _Made(NamedTuple):
         return self.made.page()
 
     def to_dict(self) -> dict[str, Any]:
+        from bayescascade.base.store import stored
+
         made = self.made
         return {
             "n_rados": len(made),
             "n_rows": made.n_rows,
             "support": made.support,
             "columns": made.reading.columns,
-            "promise": None if made.promise is None else made.promise.record(),
+            "promise": stored(made.promise),
         }
 
 

@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 
 from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
+from bayescascade.base.store import As
 from bayescascade.base.typed_words import typed_setting
 from bayescascade.base.validation import check_weights
 from bayescascade.data.arrow_frames import as_column
@@ -129,6 +130,10 @@ def read_classes(record: Any) -> NDArray[Any]:
     if classes.tolist() != values:
         raise ModelFileError(f"a saved classifier's classes must be of type {dtype}")
     return classes
+
+
+CLASSES = As(classes_record, read_classes)
+"""How classes are saved."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

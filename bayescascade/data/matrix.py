@@ -18,6 +18,7 @@ from sklearn.utils import check_array
 
 from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import DataError, ModelFileError, UnknownLevelError
+from bayescascade.base.store import As
 from bayescascade.base.typed_words import typed
 from bayescascade.data.cell_policy import STRICT, CellPolicy, Matrix
 from bayescascade.data.column import UNKNOWN, Column
@@ -388,6 +389,10 @@ class MatrixEncoder:
             part = (part == np.arange(levels.n_levels)).astype(self.policy.dtype)
         part[codes < 0] = np.nan
         return part
+
+
+ENCODER = As(MatrixEncoder.to_dict, MatrixEncoder.from_dict)
+"""How an encoder with the strict policy is saved."""
 
 
 def _learned_levels(

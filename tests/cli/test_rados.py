@@ -9,6 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 import bayescascade
 from bayescascade import Rados
+from bayescascade.base.store import stored
 from tests.cli.conftest import assert_error, run
 from tests.methods.rado.problems import blobs
 
@@ -167,10 +168,10 @@ def test_files_of_neighbors_are_alike(tmp_path, codes):
         pd.DataFrame({"u": np.arange(60) % 9, "f": cells}).to_csv(rows, index=False)
         whole = ("--target", "f", "--bounds", "0,9", "--classes", ",".join(codes), "--n", 2)
         made = run("rados", "make", rows, *whole, "--out", out, "--epsilon", 1)
-        pages.append((made.exit_code, made.stdout, made.stderr, Rados.load(out).reading.record()))
+        pages.append((made.exit_code, made.stdout, made.stderr, stored(Rados.load(out).reading)))
         hide = ("--target", "u", "--private-feature", "f", "--values", ",".join(codes), "--n", 2)
         pd.DataFrame({"u": np.arange(60) % 2, "f": cells}).to_csv(rows, index=False)
         made = run("rados", "make", rows, *hide, "--out", out, "--epsilon", 9)
-        pages.append((made.exit_code, made.stdout, made.stderr, Rados.load(out).reading.record()))
+        pages.append((made.exit_code, made.stdout, made.stderr, stored(Rados.load(out).reading)))
     assert pages[:2] == pages[2:]
     assert [page[0] for page in pages] == [0] * 4

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from bayescascade import Rados
+from bayescascade.base.store import stored
 from tests.fuzz.running import Found, Problem
 
 PAIRS: list[tuple[Any, Any]] = [
@@ -116,7 +117,7 @@ def told(call: Callable[[], Rados]) -> dict[str, Any]:
                 said["file"] = json.loads(str(arrays["about"]))
             said |= {
                 "print": str(rados), "repr": repr(rados), "shape": rados.values.shape,
-                "reading": rados.reading.record(), "rows": rados.n_rows,
+                "reading": stored(rados.reading), "rows": rados.n_rows,
                 "promise": str(rados.promise), "html": rados._repr_html_(),
             }  # fmt: skip
             Rados.load(Path(folder) / "r.npz")

@@ -156,5 +156,5 @@ def merged_promises(problem: Problem) -> None:
         if promise is None:
             return
         if promise.epsilon < worst[0] - 1e-12 or promise.delta < worst[1] - 1e-12:
-            raise Found(f"merged rados must promise at least {worst}, got {promise.record()}")
+            raise Found(f"merged rados must promise at least {worst}, got {promise}")
         held.append((merged, spent))

@@ -1,8 +1,8 @@
 """Linear classifiers learned from Rademacher observations: boosted, or a posterior's maximum."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import ParameterError
-from bayescascade.base.saved_arrays import read_array
-from bayescascade.base.validation import check_choice, check_integer, check_real
+from bayescascade.base.store import Of, Saved, Within, Words
 from bayescascade.base.watch import Watch
 from bayescascade.data.levels import level_text
 from bayescascade.data.partitions import by_partitions
@@ -33,6 +32,17 @@ _MOST_SHOWN = 20  # coefficients
 _MOST_REASONS = 4  # number for a row
 _ENOUGH = 2  # from this number of rados for each column, "auto" is "moments"
 _MOST_ITERATIONS = 1_000  # for learner "map"
+
+
+class _About(NamedTuple):
+    """Facts on the rados and on the fit."""
+
+    n_rows: Annotated[int, Within(1)]
+    n_rados: Annotated[int, Within(1)]
+    support: Annotated[int, Within(1)] | None
+    n_rounds_made: Annotated[int, Within(0)]
+    stopped_after: Annotated[float, Within(above=0)] | None
+    log_risk: float
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -123,6 +133,12 @@ class RadoBoostClassifier(MatrixClassifier):
     missing: str = RadoParameters.missing.default
     unknown: str = RadoParameters.unknown.default
 
+    _reading: Annotated[Reading, Saved("reading")] = field(init=False)
+    theta_: Annotated[Floats, Of("coefficients"), Saved("theta")] = field(init=False)
+    learner_: Annotated[str, Words(*LEARNERS[1:]), Saved("learner")] = field(init=False)
+    _about: Annotated[_About, Saved("about")] = field(init=False)
+    promise_: Annotated[Promise | None, Saved("promise")] = field(init=False)
+
     def fit(self, X: Any, y: Any) -> Self:
         """Make rados from rows, and learn from the rados.
 
@@ -204,14 +220,14 @@ class RadoBoostClassifier(MatrixClassifier):
             )  # fmt: skip
             found = explore_by(how, alike, starts=[np.zeros(len(scales))])
             self.theta_ = scales * found.state
-        self._about = {
-            "n_rows": rados.n_rows,
-            "n_rados": len(rados),
-            "support": rados.support,
-            "n_rounds_made": 0 if self.boosted_ is None else self.boosted_.n_rounds,
-            "stopped_after": watch.seconds if is_late or watch.is_up else None,
-            "log_risk": -rados.n_rows * np.log(2.0) - self.posterior_.log_likelihood(self.theta_),
-        }
+        self._about = _About(
+            n_rows=rados.n_rows,
+            n_rados=len(rados),
+            support=rados.support,
+            n_rounds_made=0 if self.boosted_ is None else self.boosted_.n_rounds,
+            stopped_after=watch.seconds if is_late or watch.is_up else None,
+            log_risk=-rados.n_rows * np.log(2.0) - self.posterior_.log_likelihood(self.theta_),
+        )
         return self
 
     # -- classifying -------------------------------------------------------------------------------
@@ -280,20 +296,19 @@ class RadoBoostClassifier(MatrixClassifier):
 
     def _heading(self) -> list[str]:
         about = self._about
-        rados = f"{count_of(about['n_rados'], 'rado')} of {count_of(about['n_rows'], 'row')}"
+        rados = f"{count_of(about.n_rados, 'rado')} of {count_of(about.n_rows, 'row')}"
         return [rados, count_of(self.n_features_in_, "feature")]
 
     def _how_made(self) -> Page:
         about = self._about
         how = {
-            "boost": f"{count_of(about['n_rounds_made'], 'round')}, weak learner "
-            f"{self.weak_learner}",
+            "boost": f"{count_of(about.n_rounds_made, 'round')}, weak learner {self.weak_learner}",
             "map": "maximum of the posterior",
             "moments": "by mean and covariance of the rados",
         }[self.learner_]
-        after = about["stopped_after"]
+        after = about.stopped_after
         stopped = [] if after is None else [f"stopped at the time limit of {after:g} s"]
-        return (Pieces([how, *stopped, f"log rado-risk {about['log_risk']:,.2f}"]),)
+        return (Pieces([how, *stopped, f"log rado-risk {about.log_risk:,.2f}"]),)
 
     def _page(self) -> Page:
         """Return the guarantee, and the coefficients, the largest first."""
@@ -320,8 +335,8 @@ class RadoBoostClassifier(MatrixClassifier):
         )
 
     def _facts(self) -> list[str]:
-        of_rows = count_of(self._about["n_rows"], "row")
-        return [of_rows, count_of(self._about["n_rados"], "sum of rows", "sums of rows")]
+        of_rows = count_of(self._about.n_rows, "row")
+        return [of_rows, count_of(self._about.n_rados, "sum of rows", "sums of rows")]
 
     def _how_to_read(self) -> list[tuple[str, str]]:
         no, yes = (level_text(label) for label in self.classes_.tolist())
@@ -354,39 +369,21 @@ class RadoBoostClassifier(MatrixClassifier):
     # -- files -------------------------------------------------------------------------------------
 
     def _fields(self) -> dict[str, Any]:
-        return {
-            "reading": self._reading.record(),
-            "theta": self.theta_.tolist(),
-            "learner": self.learner_,
-            "about": {**self._about, "log_risk": float(self._about["log_risk"])},
-            "promise": None if self.promise_ is None else self.promise_.record(),
-        }
+        return self._own_record()
 
     def _restore(self, record: Mapping[str, Any]) -> None:
         self.declares.check(self)
-        self._set_reading(Reading.from_record(record["reading"]))
-        self.theta_ = read_array(record, "theta", (self._reading.n_columns,))
-        self.learner_ = record["learner"]
-        check_choice("learner", self.learner_, LEARNERS[1:])
-        about = record["about"]
-        self._about = {
-            "n_rows": check_integer("n_rows", about["n_rows"], 1),
-            "n_rados": check_integer("n_rados", about["n_rados"], 1),
-            "support": about["support"]
-            if about["support"] is None
-            else check_integer("support", about["support"], 1, about["n_rows"]),
-            "n_rounds_made": check_integer("n_rounds_made", about["n_rounds_made"], 0),
-            "stopped_after": _seconds(about.get("stopped_after")),
-            "log_risk": check_real("log_risk", about["log_risk"]),
-        }
-        promise = record["promise"]
-        self.promise_ = None if promise is None else Promise.from_record(promise)
+        self._read_own(record)
+        self._set_reading(self._reading)
+        if len(self.theta_) != self._reading.n_columns:
+            raise ValueError(f"theta must be {self._reading.n_columns} numbers")
+        if (self._about.support or 0) > self._about.n_rows:
+            raise ValueError(f"support must be at most n_rows, got {self._about.support}")
+
+    def _sizes(self) -> dict[str, Any]:
+        return {}  # the columns are those of the rados
 
     def _set_reading(self, reading: Reading) -> None:
         self._reading = reading
         self.classes_ = reading.classes
         self._set_encoder(reading.encoder)
-
-
-def _seconds(value: Any) -> float | None:
-    return None if value is None else check_real("stopped_after", value, above=0.0)

@@ -33,16 +33,15 @@ from it the cell: `Rados.sample_gaussian` protects whole rows.
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
 from bayescascade.base.arrays import Floats, Integers
-from bayescascade.base.errors import ModelFileError, PrivacyError
-from bayescascade.base.validation import check_choice, check_flag, check_real
+from bayescascade.base.errors import PrivacyError
+from bayescascade.base.store import Within, Words
 from bayescascade.methods.rado.signatures import Draw
 from bayescascade.privacy.accounting import times_text
 from bayescascade.report.page import Page, Pieces, warning
@@ -72,12 +71,16 @@ class Promise(Printed):
         Whether randomness came from the operating system, and was not simulated.
     """
 
-    protects: str
-    epsilon: float
-    delta: float
+    protects: Annotated[str, Words("feature", "rows")]
+    epsilon: Annotated[float, Within(above=0)]
+    delta: Annotated[float, Within(0, below=1)]
     feature: str
     noise: str
     is_private: bool
+
+    def __post_init__(self) -> None:
+        if bool(self.feature) != (self.protects == "feature"):
+            raise ValueError("a promise must name the feature that it protects, and only that")
 
     @property
     def guarantee(self) -> str:
@@ -101,24 +104,6 @@ class Promise(Printed):
         """Return the guarantee."""
         told = Pieces([self.guarantee]) if self.is_private else warning(self.guarantee)
         return (*([Pieces([self.noise], "dim")] if self.noise else []), told)
-
-    def record(self) -> dict[str, Any]:
-        """Return plain JSON types."""
-        return asdict(self)
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> "Promise":
-        """Rebuild a promise from `record`; raises ModelFileError or ParameterError."""
-        fields = {name: record[name] for name in cls.__dataclass_fields__}
-        check_choice("protects", fields["protects"], ("feature", "rows"))
-        check_real("epsilon", fields["epsilon"], above=0.0)
-        check_real("delta", fields["delta"], minimum=0.0, below=1.0)
-        check_flag("is_private", fields["is_private"])
-        if not all(isinstance(fields[name], str) for name in ("feature", "noise")):
-            raise ModelFileError("a promise's feature and noise must be text")
-        if bool(fields["feature"]) != (fields["protects"] == "feature"):
-            raise ModelFileError("a promise must name the feature that it protects, and only that")
-        return cls(**fields)
 
 
 def released_together(promises: list[Promise | None], *, same_rows: bool) -> Promise | None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.base.store import stored
 from bayescascade.base.validation import check_choice, check_integer
 from bayescascade.base.watch import Watch, watch_in_use
 from bayescascade.methods.rado.parameters import (
@@ -405,8 +406,8 @@ class Rados(Printed):
         about = {
             "n_rows": self.n_rows,
             "support": self.support,
-            "reading": self.reading.record(),
-            "promise": None if self.promise is None else self.promise.record(),
+            "reading": stored(self.reading),
+            "promise": stored(self.promise),
         }
         write_arrays(path, self.values, about)
 

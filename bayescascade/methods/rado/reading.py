@@ -12,7 +12,7 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -21,20 +21,19 @@ from numpy.typing import NDArray
 from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import DataError, ModelFileError
 from bayescascade.base.files import replaced_file
+from bayescascade.base.store import Of, Saved, Within, restored, stored
 from bayescascade.base.texts import shortened
 from bayescascade.base.typed_words import typed
-from bayescascade.base.validation import check_integer
 from bayescascade.data.cell_policy import CellPolicy
 from bayescascade.data.given import GivenRows, check_width
 from bayescascade.data.labels import (
+    CLASSES,
     TrainingRows,
     check_labels,
     check_two_classes,
-    classes_record,
     label_codes,
-    read_classes,
 )
-from bayescascade.data.matrix import MatrixEncoder
+from bayescascade.data.matrix import ENCODER, MatrixEncoder
 from bayescascade.data.names import check_present
 from bayescascade.data.units import Units
 from bayescascade.methods.rado.protection import Promise
@@ -51,11 +50,18 @@ _FORMAT, _VERSION = "bayescascade rados", 1
 class Reading:
     """The meaning of columns, labels and units: cells x become (x - center) / units."""
 
-    encoder: MatrixEncoder
-    classes: NDArray[Any]  # (2,), sorted; the second is +1
-    center: Floats  # (n_matrix_columns,)
-    units: Floats  # (n_matrix_columns,) > 0
+    encoder: Annotated[MatrixEncoder, ENCODER, Saved("encoding")]
+    classes: Annotated[NDArray[Any], CLASSES]  # (2,), sorted; the second is +1
+    center: Annotated[Floats, Of("columns")]
+    units: Annotated[Floats, Of("columns", above=0)]
     has_intercept: bool  # whether a column of ones follows
+
+    def __post_init__(self) -> None:
+        n_columns = len(self.encoder.column_texts)
+        if len(self.center) != n_columns:
+            raise ValueError(f"center and units must be of {n_columns} columns")
+        if len(self.classes) != 2 or sorted(self.classes.tolist()) != self.classes.tolist():
+            raise ValueError("rados must be of two classes, sorted")
 
     @property
     def columns(self) -> list[str]:
@@ -85,30 +91,7 @@ class Reading:
 
     def agrees_with(self, other: "Reading") -> bool:
         """Return whether edges of both have the same meaning, so they may be added."""
-        return self.record() == other.record()
-
-    def record(self) -> dict[str, Any]:
-        """Return plain JSON types."""
-        return {
-            "encoding": self.encoder.to_dict(),
-            "classes": classes_record(self.classes),
-            **Units(self.center, self.units).record(),
-            "has_intercept": self.has_intercept,
-        }
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> "Reading":
-        """Rebuild a reading from `record`; raises ModelFileError if parts do not fit together."""
-        encoder, classes = (
-            MatrixEncoder.from_dict(record["encoding"]),
-            read_classes(record["classes"]),
-        )
-        center, units = Units.from_record(record, len(encoder.column_texts))
-        if len(classes) != 2 or sorted(classes.tolist()) != classes.tolist():
-            raise ModelFileError("rados must be of two classes, sorted")
-        if type(record["has_intercept"]) is not bool:
-            raise ModelFileError("has_intercept of rados must be true or false")
-        return cls(encoder, classes, center, units, record["has_intercept"])
+        return bool(stored(self) == stored(other))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -214,24 +197,28 @@ def read_rados(path: str | Path) -> Content:
         raise ModelFileError(f"{path}: {shortened(str(error))}") from None
 
 
+class _About(NamedTuple):
+    """Facts on rados in a file, beside their values."""
+
+    n_rows: Annotated[int, Within(1)]
+    support: Annotated[int, Within(1)] | None
+    reading: Reading
+    promise: Promise | None
+
+
 def _read(path: Path) -> Content:
     values, about = _read_arrays(path)
     if (about["format"], about["version"]) != (_FORMAT, _VERSION):
         raise ModelFileError(f"format must be {_FORMAT}, version {_VERSION}")
-    reading = Reading.from_record(about["reading"])
-    n_rows = check_integer("n_rows", about["n_rows"], 1)
-    support = about["support"]
-    if support is not None:
-        check_integer("support", support, 1, n_rows)
+    n_rows, support, reading, promise = restored(_About, about, {})
+    if support is not None and support > n_rows:
+        raise ModelFileError(f"support must be <= {n_rows}, the number of rows, got {support}")
     if values.dtype != np.float64 or values.ndim != 2 or not len(values):
         raise ModelFileError("values of rados must be a matrix of float64")
     if values.shape[1] != reading.n_columns or not np.isfinite(values).all():
         raise ModelFileError(f"values of rados must be finite, {reading.n_columns} each")
-    promise = about["promise"]
-    if promise is not None:
-        promise = Promise.from_record(promise)
-        if promise.feature and promise.feature not in reading.columns:
-            raise ModelFileError("a promise's feature must be one of the columns")
+    if promise is not None and promise.feature and promise.feature not in reading.columns:
+        raise ModelFileError("a promise's feature must be one of the columns")
     return np.ascontiguousarray(values), n_rows, support, reading, promise
 
 
