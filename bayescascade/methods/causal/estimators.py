@@ -11,17 +11,17 @@ regression leaves out each row alone, in closed form.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
+from bayescascade.base.store import As, Saved, Within, Words, restored
 from bayescascade.base.threads import single_threaded
-from bayescascade.base.validation import check_choice, check_flag, check_integer, check_real
 from bayescascade.methods.causal.pair import Pair, arrow, read_names, split_rows
 from bayescascade.methods.causal.parameters import AdditiveNoiseParameters
 from bayescascade.methods.causal.posterior import DIRECTIONS, DirectionPosterior
@@ -50,8 +50,8 @@ class DirectionModel(ReadableModel):
     title: ClassVar[str]
     purpose: ClassVar[str] = "Which of two columns is the cause of the other, if one of them is."
 
-    n_rows_: int
-    names_: Mapping[str, str]
+    names_: Annotated[Mapping[str, str], As(dict, read_names), Saved("names")]
+    n_rows_: Annotated[int, Within(1), Saved("n_rows")]
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "names_")
@@ -80,11 +80,10 @@ class DirectionModel(ReadableModel):
         ]
 
     def _fields(self) -> dict[str, Any]:
-        return {"names": dict(self.names_), "n_rows": self.n_rows_}
+        return self._own_record()
 
     def _restore(self, record: Mapping[str, Any]) -> None:
-        self.n_rows_ = check_integer("n_rows", record["n_rows"], 1)
-        self.names_ = read_names(record["names"])
+        self._read_own(record)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -160,6 +159,10 @@ class AdditiveNoiseModel(DirectionModel):
     n_folds: int = AdditiveNoiseParameters.n_folds.default
     temperature: float | None = AdditiveNoiseParameters.temperature.default
     random_state: Seed = AdditiveNoiseParameters.random_state.default
+
+    is_decided_: Annotated[bool, Saved("decided")] = field(init=False)
+    regression_: Annotated[str, Saved("regression")] = field(init=False)
+    tied_: Annotated[Annotated[str, Words("x", "y")] | None, Saved("tied")] = field(init=False)
 
     def fit(self, x: Any, y: Any) -> Self:
         """Find the direction between two columns of numbers.
@@ -308,22 +311,14 @@ class AdditiveNoiseModel(DirectionModel):
         return partial(row_features, bandwidth=float(self.bandwidth) * spread)
 
     def _fields(self) -> dict[str, Any]:
-        found = {"direction": self.direction_, "decided": self.is_decided_, "scores": self.scores_}
-        return {**super()._fields(), **found, "regression": self.regression_, "tied": self.tied_}
+        return {**super()._fields(), "direction": self.direction_, "scores": self.scores_}
 
     def _restore(self, record: Mapping[str, Any]) -> None:
         super()._restore(record)
-        scores = {
-            direction: check_real("scores", record["scores"][direction]) for direction in DIRECTIONS
-        }
         self.declares.check(self)
-        if not isinstance(record["regression"], str):
-            raise ModelFileError("a saved model's regression must be a text")
-        is_decided = check_flag("decided", record["decided"])
-        self.tied_ = record["tied"]
-        if self.tied_ is not None:
-            check_choice("tied", self.tied_, ("x", "y"))
-        self._became(scores, is_decided, self.n_rows_, self.names_)
+        read = restored(dict[str, float], record["scores"], {}, "scores")
+        scores = {direction: read[direction] for direction in DIRECTIONS}
+        self._became(scores, self.is_decided_, self.n_rows_, self.names_)
         if record["direction"] != self.direction_:
             raise ModelFileError(
                 "a saved model's direction must be that of the lower score, or null if undecided"

@@ -30,6 +30,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import ModelFileError, ParameterError, PrivacyError
+from bayescascade.base.store import restored
 from bayescascade.base.threads import single_threaded
 from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.methods.causal.estimators import DirectionModel
@@ -315,7 +316,7 @@ class PrivateAdditiveNoiseModel(DirectionModel):
 
     def _restore(self, record: Mapping[str, Any]) -> None:
         super()._restore(record)
-        self.release_, self._is_spent = DirectionRelease.from_record(record["release"]), True
+        self.release_, self._is_spent = restored(DirectionRelease, record["release"], {}), True
         release = self.release_
         n_rows = release.n_training + release.n_test
         if (n_rows, release.names) != (self.n_rows_, self.names_):

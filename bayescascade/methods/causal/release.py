@@ -2,18 +2,11 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
-from bayescascade.base.errors import ModelFileError
-from bayescascade.base.files import json_ready
-from bayescascade.base.validation import (
-    check_bounds,
-    check_choice,
-    check_flag,
-    check_integer,
-    check_real,
-)
+from bayescascade.base.store import As, Within, Words, stored
+from bayescascade.base.validation import check_bounds
 from bayescascade.methods.causal.pair import arrow, read_names
 from bayescascade.methods.causal.parameters import PrivateNoiseParameters
 from bayescascade.methods.causal.posterior import DIRECTIONS
@@ -80,20 +73,33 @@ class DirectionRelease(Readable):
         Whether the noise was private. Otherwise it was simulated, and nobody is protected.
     """
 
-    direction: str | None
-    scores: Mapping[str, float] | None
-    scale: float
-    regression_error: float
-    epsilon: float
+    direction: Annotated[str, Words(*DIRECTIONS)] | None
+    scores: Mapping[str, Annotated[float, Within(null=-math.inf)]] | None
+    scale: Annotated[float, Within(0)]
+    regression_error: Annotated[float, Within(0)]
+    epsilon: Annotated[float, Within(above=0)]
     delta: float
     protects: str
     score: str
-    n_training: int
-    n_test: int
-    names: Mapping[str, str]
+    n_training: Annotated[int, Within(1)]
+    n_test: Annotated[int, Within(1)]
+    names: Annotated[Mapping[str, str], As(dict, read_names)]
     x_bounds: tuple[float, float]
     y_bounds: tuple[float, float]
     is_private: bool
+
+    def __post_init__(self) -> None:
+        PrivateNoiseParameters.check_values(
+            protect=self.protects, score=self.score, delta=self.delta
+        )
+        check_bounds("x_bounds", self.x_bounds)
+        check_bounds("y_bounds", self.y_bounds)
+        if self.scores is not None:
+            are_finite = all(map(math.isfinite, self.scores.values()))
+            if set(self.scores) != set(DIRECTIONS) or not (are_finite or self.score == "iqr"):
+                raise ValueError(f"scores must be a number for each direction, got {self.scores}")
+            if self.direction != direction_of(self.scores):
+                raise ValueError("direction must be that of the lower score")
 
     @property
     def is_undefined(self) -> bool:
@@ -174,36 +180,7 @@ class DirectionRelease(Readable):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields and the probability as plain data. Infinite scores are None."""
-        record = asdict(self)
-        record["scores"] = json_ready(self.scores)
-        record.update(x_bounds=list(self.x_bounds), y_bounds=list(self.y_bounds))
-        return {**record, "probability": self.probability}
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> "DirectionRelease":
-        """Rebuild a release from `record`; raises ModelFileError or ParameterError."""
-        fields = {name: record[name] for name in cls.__dataclass_fields__}
-        PrivateNoiseParameters.check_values(
-            protect=fields["protects"], **{name: fields[name] for name in ("score", "delta")}
-        )
-        check_real("epsilon", fields["epsilon"], above=0.0)
-        check_flag("is_private", fields["is_private"])
-        for name in ("n_training", "n_test"):
-            check_integer(name, fields[name], 1)
-        for name in ("scale", "regression_error"):
-            check_real(name, fields[name], minimum=0.0)
-        fields["names"] = read_names(fields["names"])
-        for name in ("x_bounds", "y_bounds"):
-            fields[name] = check_bounds(name, fields[name])
-        scores, direction = fields["scores"], fields["direction"]
-        if scores is not None:
-            scores = {one: _read_score(fields["score"], scores[one]) for one in DIRECTIONS}
-            fields["scores"] = scores
-            if direction != direction_of(scores):
-                raise ModelFileError("a saved release's direction must be that of the lower score")
-        if direction is not None:
-            check_choice("direction", direction, DIRECTIONS)
-        return cls(**fields)
+        return {**stored(self), "probability": self.probability}
 
 
 def direction_of(scores: Mapping[str, float]) -> str | None:
@@ -211,8 +188,3 @@ def direction_of(scores: Mapping[str, float]) -> str | None:
     if not all(map(math.isfinite, scores.values())):
         return None
     return min(DIRECTIONS, key=lambda direction: scores[direction])
-
-
-def _read_score(name: str, score: Any) -> float:
-    """Return a saved score; None is -inf, which is valid for a log IQR."""
-    return -math.inf if score is None and name == "iqr" else check_real("scores", score)
