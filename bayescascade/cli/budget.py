@@ -266,13 +266,15 @@ class FoundWithin:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the curve as plain data."""
+        from bayescascade.base.store import stored
+
         curve, parts = self._curve, self.parts
         assert curve.nothing is not None, "measured with the points"
         points = [
             {
                 "budget": amount,
                 "validation_cost": model.validation_cost_,
-                "choice": None if model.choice_ is None else model.choice_.to_dict(),
+                "choice": stored(model.choice_),
                 **({"chosen": model.to_dict()["candidates"]} if self._is_auto else {}),
                 **_measured(point),
             }

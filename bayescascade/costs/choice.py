@@ -10,17 +10,16 @@ row is classified by a model of the other folds. The folds of a table are always
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Annotated, Self
 
 import numpy as np
 
 from bayescascade.base.arrays import Flags, Integers
-from bayescascade.base.errors import ModelFileError
-from bayescascade.base.validation import check_integer, check_real
+from bayescascade.base.store import Within
 from bayescascade.data.labels import TrainingRows
 from bayescascade.data.levels import Level, level_text
 from bayescascade.data.splitting import split_by_class
@@ -45,10 +44,11 @@ class Choice:
     """The choice between a classifier and buying nothing."""
 
     rows: str  # such as "validation rows" or "rows in 5-fold cross-validation"
-    n_rows: int
-    error: float  # error rate of the classifier on these rows
-    error_of_nothing: float  # error rate of the most common class
-    standard_error: float  # of the difference between both; infinite for a single row
+    n_rows: Annotated[int, Within(1)]
+    error: Annotated[float, Within(0, 1)]  # error rate of the classifier on these rows
+    error_of_nothing: Annotated[float, Within(0, 1)]  # error rate of the most common class
+    # of the difference between both; infinite for a single row
+    standard_error: Annotated[float, Within(0, null=math.inf)]
     commonest: str  # the most common class
 
     @classmethod
@@ -82,26 +82,6 @@ class Choice:
             f"error {error} %, always {self.commonest} {nothing} %, difference {gain}, on "
             f"{self.n_rows:,} {self.rows}"
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the choice as plain JSON types, an infinite standard error as None."""
-        is_finite = math.isfinite(self.standard_error)
-        return {**asdict(self), "standard_error": self.standard_error if is_finite else None}
-
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> Self:
-        """Return the choice of `to_dict`; ModelFileError or ParameterError if invalid."""
-        rows, commonest = record["rows"], record["commonest"]
-        if not isinstance(rows, str) or not isinstance(commonest, str):
-            raise ModelFileError("a saved choice must name its rows and the commonest class")
-        n_rows = check_integer("n_rows", record["n_rows"], minimum=1)
-        error, of_nothing = (
-            check_real(name, record[name], minimum=0.0, maximum=1.0)
-            for name in ("error", "error_of_nothing")
-        )
-        told = record["standard_error"]
-        standard_error = math.inf if told is None else check_real("standard_error", told, minimum=0)
-        return cls(rows, n_rows, error, of_nothing, standard_error, commonest)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -18,8 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.errors import ModelFileError
-from bayescascade.base.saved_arrays import read_array
-from bayescascade.base.validation import check_real
+from bayescascade.base.store import Of, Saved
 from bayescascade.base.watch import Watch
 from bayescascade.costs.acquisition import Acquisition, Fetch, Walk, Walkable, acquire
 from bayescascade.costs.choice import N_FOLDS, Choice, is_compared
@@ -97,11 +96,17 @@ class BudgetedClassifier(MatrixClassifier):
     random_state: Seed = BudgetedParameters.random_state.default
 
     items_: CostItems = field(init=False)
-    validation_cost_: float = field(init=False)
-    feature_shares_: Floats = field(init=False)
-    item_shares_: Floats = field(init=False)
-    stopped_after_: float | None = field(init=False, default=None)
-    choice_: Choice | None = field(init=False, default=None)
+    validation_cost_: Annotated[float, Saved("validation_cost")] = field(init=False)
+    feature_shares_: Annotated[Floats, Of("features", least=0, most=1), Saved("feature_shares")] = (
+        field(init=False)
+    )
+    item_shares_: Annotated[Floats, Of("n_items", least=0, most=1), Saved("item_shares")] = field(
+        init=False
+    )
+    stopped_after_: Annotated[float | None, Saved("stopped_after", True)] = field(
+        init=False, default=None
+    )
+    choice_: Annotated[Choice | None, Saved("choice", True)] = field(init=False, default=None)
 
     # the largest budget, and results of fits for other budgets that do not depend on the budget
     _shared: tuple[float, dict[Any, Any]] | None = field(init=False, default=None)
@@ -336,36 +341,21 @@ class BudgetedClassifier(MatrixClassifier):
         return {
             **self._encoding_fields(),
             "costs": self.costs_.to_dict(),
-            "validation_cost": self.validation_cost_,
-            "feature_shares": self.feature_shares_.tolist(),
-            "item_shares": self.item_shares_.tolist(),
-            **({} if self.stopped_after_ is None else {"stopped_after": self.stopped_after_}),
-            **({} if self.choice_ is None else {"choice": self.choice_.to_dict()}),
             **self._own_record(),
         }
 
     def _restore(self, record: Mapping[str, Any]) -> None:
         self._read_encoding(record)
         self._set_columns(self._encoder, FeatureCosts.from_dict(record["costs"]))
-        self.feature_shares_ = read_array(
-            record, "feature_shares", (self.items_.n_columns,), least=0, most=1
-        )
-        self.item_shares_ = read_array(
-            record, "item_shares", (self.items_.n_items,), least=0, most=1
-        )
-        cost, expected = record["validation_cost"], float(self.item_shares_ @ self.items_.costs)
-        allowed = _TOLERANCE * (1 + expected)
-        if type(cost) not in (int, float) or not abs(cost - expected) <= allowed:
-            raise ModelFileError(
-                f"a saved model's validation cost must follow from its shares, {expected!r}, "
-                f"got {cost!r}"
-            )
-        self.validation_cost_ = float(cost)
-        after = record.get("stopped_after")
-        self.stopped_after_ = None if after is None else check_real("stopped_after", after)
-        choice = record.get("choice")
-        self.choice_ = None if choice is None else Choice.from_dict(choice)
         self._read_own(record)
+        cost, expected = self.validation_cost_, float(self.item_shares_ @ self.items_.costs)
+        if not abs(cost - expected) <= _TOLERANCE * (1 + expected):
+            raise ValueError(
+                f"validation cost must follow from its shares, {expected!r}, got {cost!r}"
+            )
+
+    def _sizes(self) -> dict[str, Any]:
+        return {**super()._sizes(), "n_items": self.items_.n_items}
 
     @property
     def may_know_validation_labels(self) -> bool:

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from bayescascade.base.store import As
 from bayescascade.model.diagnostics import (
     ESS_FLOOR,
     RHAT_CEILING,
@@ -269,6 +270,10 @@ class FitSummary:
             n_rounds=int(record.get("n_rounds", 1)),
             as_best={str(k): _share(v) for k, v in record.get("as_best", {}).items()},
         )
+
+
+SUMMARY = As(FitSummary.to_dict, FitSummary.from_dict)
+"""How a summary is saved."""
 
 
 def summarize(

@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import compress
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.arrays import Flags, Floats
-from bayescascade.base.validation import check_probability
+from bayescascade.base.store import Saved, Within
 from bayescascade.base.watch import Watch
 from bayescascade.costs.acquisition import Walk
 from bayescascade.costs.choice import Choice
@@ -76,7 +76,7 @@ class GatedClassifier(WithinBudgets, BudgetedClassifier):
     ridge: float = BoostedParameters.ridge.default
     missing: str = BoostedParameters.missing.default
 
-    sent_share_: float = field(init=False)
+    sent_share_: Annotated[float, Within(0, 1), Saved("sent_share")] = field(init=False)
     is_interrupted_: bool = field(init=False)
 
     _cells: CellPolicy = field(init=False)
@@ -219,10 +219,10 @@ class GatedClassifier(WithinBudgets, BudgetedClassifier):
     # -- files -------------------------------------------------------------------------------------
 
     def _own_record(self) -> dict[str, Any]:
-        return {"sent_share": self.sent_share_, "gated": self._model.to_record()}
+        return {**super()._own_record(), "gated": self._model.to_record()}
 
     def _read_own(self, record: Mapping[str, Any]) -> None:
-        self.sent_share_ = check_probability("sent_share", record["sent_share"])
+        super()._read_own(record)
         self.is_interrupted_, self._fit = False, None
         source = np.asarray(self._encoder.source, np.int64)
         self._model = Gated.from_record(record["gated"], source, len(self.classes_))

@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 import samplers
 from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
+from bayescascade.base.store import Saved, stored
 from bayescascade.base.validation import check_real, check_weights
 from bayescascade.base.watch import Watch
 from bayescascade.costs.acquisition import Walk
@@ -141,12 +142,12 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
     progress: Callable[[samplers.Progress], object] | None = None
 
     model_: BudgetedClassifier = field(init=False)
-    method_: str = field(init=False)
+    method_: Annotated[str, Saved("method")] = field(init=False)
     validation_error_: float = field(init=False)
     validation_error_error_: float = field(init=False)
-    skipped_: tuple[str, ...] = field(init=False)
-    behind_: tuple[str, ...] = field(init=False)
-    _candidates: tuple[Candidate, ...] = field(init=False)
+    skipped_: Annotated[tuple[str, ...], Saved("skipped")] = field(init=False)
+    behind_: Annotated[tuple[str, ...], Saved("behind")] = field(init=False)
+    _candidates: Annotated[tuple[Candidate, ...], Saved("candidates")] = field(init=False)
 
     # -- fitting -----------------------------------------------------------------------------------
 
@@ -362,7 +363,7 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
     def candidates_(self) -> pd.DataFrame:
         """All candidates within the budget, the best first."""
         check_is_fitted(self)
-        return pd.DataFrame([one.to_dict() for one in self._candidates])
+        return pd.DataFrame([stored(one) for one in self._candidates])
 
     @property
     def _firsts(self) -> dict[str, Candidate]:
@@ -436,11 +437,8 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
 
     def _own_record(self) -> dict[str, Any]:
         return {
-            "method": self.method_,
+            **super()._own_record(),
             "validation": [self.validation_error_, self.validation_error_error_],
-            "candidates": [one.to_dict() for one in self._candidates],
-            "skipped": list(self.skipped_),
-            "behind": list(self.behind_),
             "chosen": self.model_.to_record(),
         }
 
@@ -452,14 +450,11 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         own, model = self._encoder.columns, self.model_
         if model._encoder.columns != own or not np.array_equal(model.classes_, self.classes_):
             raise ModelFileError("a saved chosen model must be of the columns and classes of all")
-        self.method_, skipped, behind = record["method"], record["skipped"], record["behind"]
-        if not all(isinstance(name, str) for name in (self.method_, *skipped, *behind)):
-            raise ModelFileError("a saved model must name its methods")
-        self.skipped_, self.behind_, self.is_interrupted_ = tuple(skipped), tuple(behind), False
+        super()._read_own(record)
+        self.is_interrupted_ = False
         error, deviation = record["validation"]
         self.validation_error_ = check_real("validation_error", error, minimum=0.0, maximum=1.0)
         self.validation_error_error_ = check_real("validation_error", deviation, minimum=0.0)
-        self._candidates = tuple(Candidate.from_dict(one) for one in record["candidates"])
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")

@@ -20,10 +20,10 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from time import perf_counter
-from typing import Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +31,7 @@ from sklearn.utils import _safe_indexing
 
 import samplers
 from bayescascade.base.arrays import Flags, Floats, Integers
-from bayescascade.base.errors import ModelFileError
-from bayescascade.base.validation import check_real
+from bayescascade.base.store import Within
 from bayescascade.base.watch import OutOfTime, Watch
 from bayescascade.costs.choice import CROSSED, FEW_ROWS, N_FOLDS, Choice, fold_of_rows, uncompared
 from bayescascade.costs.classifier import BudgetedClassifier
@@ -384,25 +383,12 @@ class Candidate:
     """Error and cost of a method, fitted for a budget."""
 
     method: str
-    budget: float
-    error: float  # share of the judging rows
-    standard_error: float
-    cost: float  # mean per row
-    above: float = 0.0  # error rate, minus that of the chosen one
-    above_error: float = 0.0  # standard error of this difference
-
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> Self:
-        """Rebuild one from `to_dict`; ModelFileError or ParameterError if it is malformed."""
-        if not isinstance(record["method"], str):
-            raise ModelFileError("a saved candidate must name its method")
-        numbers = (
-            check_real(name, record[name], minimum=0.0)
-            for name in ("budget", "error", "standard_error", "cost", "above_error")
-        )
-        budget, error, standard_error, cost, above_error = numbers
-        above = check_real("above", record["above"], minimum=-1.0, maximum=1.0)
-        return cls(record["method"], budget, error, standard_error, cost, above, above_error)
+    budget: Annotated[float, Within(0)]
+    error: Annotated[float, Within(0)]  # share of the judging rows
+    standard_error: Annotated[float, Within(0)]
+    cost: Annotated[float, Within(0)]  # mean per row
+    above: Annotated[float, Within(-1, 1)] = 0.0  # error rate, minus that of the chosen one
+    above_error: Annotated[float, Within(0)] = 0.0  # standard error of this difference
 
     @property
     def above_text(self) -> str:
@@ -410,10 +396,6 @@ class Candidate:
         if self.above_error == 0.0:
             return "chosen"
         return with_error(f"{100 * self.above:.1f}", 100 * self.above_error, 1, " points")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as plain JSON types."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, eq=False)

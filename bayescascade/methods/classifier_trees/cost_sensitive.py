@@ -1,14 +1,14 @@
 """A tree of linear classifiers whose features are learned together: CSTC."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bayescascade.base.validation import check_real
+from bayescascade.base.store import Saved, Within
 from bayescascade.base.watch import watch_in_use
 from bayescascade.costs.tried import coarse_first
 from bayescascade.methods.classifier_trees.cost_sensitive_posterior import (
@@ -37,6 +37,8 @@ _OF_START = 0.5
 """Share of the time for the starting tree."""
 
 _START = 0.3  # share of all costs that nodes of the starting tree may spend
+
+_Amount = Annotated[float, Within(0)]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -109,8 +111,8 @@ class CostSensitiveTreeClassifier(TriedClassifier):
     temperature: float = CostSensitiveTreeParameters.temperature.default
     max_iter: int = CostSensitiveTreeParameters.max_iter.default
 
-    tradeoff_: float | None = field(init=False)
-    cut_: float | None = field(init=False)
+    tradeoff_: Annotated[_Amount | None, Saved("chosen_tradeoff")] = field(init=False)
+    cut_: Annotated[_Amount | None, Saved("cut")] = field(init=False)
 
     _found: CutTree = field(init=False)
 
@@ -229,12 +231,3 @@ class CostSensitiveTreeClassifier(TriedClassifier):
         )
 
     # -- files -------------------------------------------------------------------------------------
-
-    def _own_record(self) -> dict[str, Any]:
-        return {"chosen_tradeoff": self.tradeoff_, "cut": self.cut_}
-
-    def _read_own(self, record: Mapping[str, Any]) -> None:
-        told = record["chosen_tradeoff"], record["cut"]
-        self.tradeoff_, self.cut_ = (
-            None if one is None else check_real("tradeoff", one, minimum=0.0) for one in told
-        )

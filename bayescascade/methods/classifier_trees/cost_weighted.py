@@ -1,15 +1,15 @@
 """A logistic regression that pays for its features, the same ones for every row."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import ParameterError
-from bayescascade.base.validation import check_real
+from bayescascade.base.store import Saved, Within
 from bayescascade.base.watch import watch_in_use
 from bayescascade.costs.items import CostItems, CostNorms
 from bayescascade.costs.limits import check_amounts, is_within
@@ -26,6 +26,8 @@ from bayescascade.report.page import BLANK, Page, count_of
 _N_PENALTIES = 30  # number to try
 _LEAST_PENALTY = 1e-3  # as a share of the least one that buys nothing
 _MOST_DEAR = 2  # successive fits above the budget before smaller penalties are skipped
+
+_Amount = Annotated[float, Within(0)]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -100,8 +102,8 @@ class CostWeightedLogisticClassifier(TriedClassifier):
     penalties: Sequence[float] | None = CostWeightedParameters.penalties.default
     refit: bool = CostWeightedParameters.refit.default
 
-    penalty_: float | None = field(init=False)
-    duality_gap_: float | None = field(init=False)
+    penalty_: Annotated[_Amount | None, Saved("penalty")] = field(init=False)
+    duality_gap_: Annotated[_Amount | None, Saved("duality_gap")] = field(init=False)
 
     # -- fitting -----------------------------------------------------------------------------------
 
@@ -220,15 +222,6 @@ class CostWeightedLogisticClassifier(TriedClassifier):
         )
 
     # -- files -------------------------------------------------------------------------------------
-
-    def _own_record(self) -> dict[str, Any]:
-        return {"penalty": self.penalty_, "duality_gap": self.duality_gap_}
-
-    def _read_own(self, record: Mapping[str, Any]) -> None:
-        told = record["penalty"], record["duality_gap"]
-        self.penalty_, self.duality_gap_ = (
-            None if one is None else check_real("penalty", one, minimum=0.0) for one in told
-        )
 
 
 def _without_penalty(rows: GrowingRows, columns: Integers) -> Linear:

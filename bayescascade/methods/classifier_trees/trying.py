@@ -9,14 +9,13 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.arrays import Flags, Floats
-from bayescascade.base.saved_arrays import read_array
-from bayescascade.base.validation import check_flag
+from bayescascade.base.store import Of, Saved
 from bayescascade.base.watch import Watch
 from bayescascade.costs.acquisition import Walk
 from bayescascade.costs.choice import Choice
@@ -69,11 +68,11 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
     missing: str = CostWeightedParameters.missing.default
 
     tree_: ClassifierTree = field(init=False)
-    is_interrupted_: bool = field(init=False)
+    is_interrupted_: Annotated[bool, Saved("is_interrupted")] = field(init=False)
 
     _trial: Trial = field(init=False)
-    _center: Floats = field(init=False)  # (n_matrix_columns,)
-    _class_shares: Floats = field(init=False)  # (n_classes,)
+    _center: Annotated[Floats, Of("columns"), Saved("center")] = field(init=False)
+    _class_shares: Annotated[Floats, Of("classes"), Saved("class_shares")] = field(init=False)
 
     # -- hooks -------------------------------------------------------------------------------------
 
@@ -241,20 +240,11 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
     # -- files -------------------------------------------------------------------------------------
 
     def _fields(self) -> dict[str, Any]:
-        return {
-            **super()._fields(),
-            "is_interrupted": self.is_interrupted_,
-            "center": self._center.tolist(),
-            "class_shares": self._class_shares.tolist(),
-            "tree": self.tree_.to_record(),
-        }
+        return {**super()._fields(), "tree": self.tree_.to_record()}
 
     def _restore(self, record: Mapping[str, Any]) -> None:
         super()._restore(record)
         source, n_classes = self._encoder.source, len(self.classes_)
-        self.is_interrupted_ = check_flag("is_interrupted", record["is_interrupted"])
-        self._center = read_array(record, "center", (len(source),))
-        self._class_shares = read_array(record, "class_shares", (n_classes,))
         self.tree_ = ClassifierTree.from_record(record["tree"], source, n_classes)
 
     def __sklearn_is_fitted__(self) -> bool:

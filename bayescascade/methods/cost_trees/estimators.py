@@ -1,16 +1,17 @@
 """A Bayesian classification tree with costs of features; `posterior` has the formulas."""
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from inspect import signature
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.base.store import Saved, Within
 from bayescascade.base.validation import check_real
 from bayescascade.costs.choice import N_FOLDS, Choice
 from bayescascade.costs.limits import is_within
@@ -25,7 +26,7 @@ from bayescascade.model.kept_draws import thinned
 from bayescascade.model.sampled import HasDraws
 from bayescascade.model.search import DEFAULT_STEPS
 from bayescascade.model.sentences import doubt_sentences
-from bayescascade.model.summary import FitSummary
+from bayescascade.model.summary import SUMMARY, FitSummary
 
 _AVERAGED = 100  # maximum number of draws in an average
 _TRADEOFF = 1.0  # by default
@@ -101,6 +102,9 @@ until, effort
     n_thresholds: int = BudgetTreeParameters.n_thresholds.default
     n_jobs: int | None = BudgetTreeParameters.n_jobs.default
     until: str = BudgetTreeParameters.until.default
+
+    tradeoff_: Annotated[float, Within(0), Saved("tradeoff")] = field(init=False)
+    summary_: Annotated[FitSummary, SUMMARY, Saved("summary")] = field(init=False)
 
     def fit(
         self,
@@ -286,10 +290,3 @@ until, effort
         stopped = [f"{ending}: best found so far"] if ending else []
         told = [] if self.budget is None else [f"budget {self.budget:.12g}"]
         return [*stopped, *told, *self.summary_.warnings]
-
-    def _own_record(self) -> dict[str, Any]:
-        return {"summary": self.summary_.to_dict(), "tradeoff": self.tradeoff_}
-
-    def _read_own(self, record: Mapping[str, Any]) -> None:
-        self.summary_ = FitSummary.from_dict(record["summary"])
-        self.tradeoff_ = check_real("tradeoff", record["tradeoff"], minimum=0.0)

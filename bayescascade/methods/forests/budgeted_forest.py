@@ -18,15 +18,17 @@ costs differ, more of a budget is spent. The bound on a tree's cost requires all
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import product
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import joblib
 import numpy as np
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import ParameterError
-from bayescascade.base.validation import check_flag, check_integer, check_real, check_weight_values
+from bayescascade.base.store import Of, Saved, Within
+from bayescascade.base.validation import check_real
 from bayescascade.base.watch import OutOfTime, Watch
 from bayescascade.costs.choice import CROSSED, Choice, is_few
 from bayescascade.costs.limits import is_within
@@ -159,6 +161,12 @@ class BudgetedForestClassifier(ForestClassifier):
     max_depth: int | None = BudgetedForestParameters.max_depth.default
     bootstrap: bool = BudgetedForestParameters.bootstrap.default
     n_jobs: int | None = BudgetedForestParameters.n_jobs.default
+
+    alpha_: Annotated[float, Within(0), Saved("alpha")] = field(init=False)
+    cost_exponent_: Annotated[float, Within(0), Saved("cost_exponent")] = field(init=False)
+    max_features_: Annotated[int, Within(1), Saved("max_features")] = field(init=False)
+    cost_path_: Annotated[Floats, Of(None, least=0), Saved("cost_path")] = field(init=False)
+    is_interrupted_: Annotated[bool, Saved("is_interrupted")] = field(init=False, default=False)
 
     def fit(self, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> Self:
         """Grow the forest.
@@ -301,22 +309,6 @@ class BudgetedForestClassifier(ForestClassifier):
         alternatives = getattr(self, "alternatives_", None)
         is_crossed = self.choice_ is not None and self.choice_.rows == CROSSED
         return alternatives is None or (len(alternatives) > 1 and not is_crossed)
-
-    def _own_record(self) -> dict[str, Any]:
-        return {
-            "alpha": self.alpha_,
-            "cost_exponent": self.cost_exponent_,
-            "max_features": self.max_features_,
-            "cost_path": self.cost_path_.tolist(),
-            "is_interrupted": self.is_interrupted_,
-        }
-
-    def _read_own(self, record: Mapping[str, Any]) -> None:
-        self.alpha_ = check_real("alpha", record["alpha"], minimum=0.0)
-        self.cost_exponent_ = check_real("cost_exponent", record["cost_exponent"], minimum=0.0)
-        self.max_features_ = check_integer("max_features", record["max_features"], minimum=1)
-        self.cost_path_ = check_weight_values("cost_path", np.array(record["cost_path"]))
-        self.is_interrupted_ = check_flag("is_interrupted", record["is_interrupted"])
 
     def _parameter_fields(self) -> dict[str, Any]:
         parameters = super()._parameter_fields()

@@ -3,13 +3,14 @@
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.arrays import Flags, Floats
 from bayescascade.base.errors import ParameterError
+from bayescascade.base.store import Saved
 from bayescascade.base.watch import Watch, watch_in_use
 from bayescascade.costs.acquisition import Walk
 from bayescascade.costs.classifier import BudgetedClassifier
@@ -105,7 +106,7 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
     rest: str = MarginNeighborsParameters.rest.default
     ties: str = MarginNeighborsParameters.ties.default
 
-    _asks: NearestPolicy = field(init=False)
+    _asks: Annotated[NearestPolicy, Saved("asks")] = field(init=False)
     _trial: "_Trial" = field(init=False)
 
     # -- fitting -----------------------------------------------------------------------------------
@@ -257,15 +258,22 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
 
     # -- files -------------------------------------------------------------------------------------
 
-    def _fields(self) -> dict[str, Any]:
-        return {**super()._fields(), "asks": self._asks.to_record()}
+    def _read_own(self, record: Mapping[str, Any]) -> None:
+        super()._read_own(record)
+        around, n_classes = self._asks.around, len(self.classes_)
+        if not np.array_equal(np.unique(around.labels), np.arange(n_classes)):
+            raise ValueError(f"labels must be of each of {n_classes} classes")
+        if around.weights.sum() < self.rule_.n_neighbors:
+            raise ValueError("there must be as many rows as neighbors")
 
-    def _restore(self, record: Mapping[str, Any]) -> None:
-        super()._restore(record)
-        self._asks = NearestPolicy.from_record(
-            record["asks"], self._encoder, self.items_, len(self.classes_),
-            is_rest_near=self.rest == "neighbors", has_ties=self.ties == "all",
-        )  # fmt: skip
+    def _sizes(self) -> dict[str, Any]:
+        n_classes = len(self.classes_)
+        return {
+            **super()._sizes(), "scores": 1 if n_classes == 2 else n_classes,
+            "source": np.asarray(self._encoder.source, np.int64), "n_classes": n_classes,
+            "items": self.items_, "is_rest_near": self.rest == "neighbors",
+            "has_ties": self.ties == "all",
+        }  # fmt: skip
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_asks")

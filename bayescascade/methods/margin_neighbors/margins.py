@@ -8,9 +8,8 @@ classifiers of standardized columns, this is a column at 0, as printed; the prin
 for stumps). The offset is kept (Nan's example needs it).
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +17,8 @@ from sklearn.base import clone
 from sklearn.ensemble import GradientBoostingClassifier
 
 from bayescascade.base.arrays import Floats, Integers
-from bayescascade.base.errors import ModelFileError, ParameterError
-from bayescascade.base.saved_arrays import read_array
+from bayescascade.base.errors import ParameterError
+from bayescascade.base.store import Of
 from bayescascade.base.threads import single_threaded
 from bayescascade.base.timed_fit import fit_in_time
 from bayescascade.base.watch import watch_in_use
@@ -31,10 +30,10 @@ _MOST_OFF = 1e-6  # maximum relative difference of a score between sums and the 
 
 
 class Standardized(NamedTuple):
-    """Center and scale of each column, (p,); the scale is 1 if the column is constant."""
+    """Center and scale of each column; the scale is 1 if the column is constant."""
 
-    center: Floats
-    scale: Floats
+    center: Annotated[Floats, Of("columns")]
+    scale: Annotated[Floats, Of("columns", above=0)]
 
     @classmethod
     def of(cls, rows: NDArray[Any], weights: Floats) -> Self:
@@ -54,18 +53,23 @@ class Standardized(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Additive:
-    """Scores of classes that add up over p columns; c scores, one for two classes.
+    """Scores of classes that add up over columns; one score for two classes.
 
-    offset (c,); weights (p, c); columns (s,) int64, ascending, cuts (s,) and jumps (s, c), for
-    cells above the cut; means (p, c): subtracted from the contribution of each column to center it.
+    columns, ascending, cuts and jumps, for cells above the cut; means: subtracted from the
+    contribution of each column to center it.
     """
 
-    offset: Floats
-    weights: Floats
-    columns: Integers
-    cuts: Floats
-    jumps: Floats
-    means: Floats
+    offset: Annotated[Floats, Of("scores")]
+    weights: Annotated[Floats, Of("columns", "scores")]
+    columns: Annotated[Integers, Of("cuts", kind=np.int64, below="columns")]
+    cuts: Annotated[Floats, Of("cuts")]
+    jumps: Annotated[Floats, Of("cuts", "scores")]
+    means: Annotated[Floats, Of("columns", "scores")]
+
+    def __post_init__(self) -> None:
+        order = np.lexsort((self.cuts, self.columns))
+        if not np.array_equal(order, np.arange(order.size)):
+            raise ValueError("cuts must ascend, column by column")
 
     @classmethod
     def of(cls, fitted: Any, cells: Floats, sizes: Floats) -> Self:
@@ -100,24 +104,6 @@ class Additive:
     def of_features(self, cells: Floats, starts: Integers) -> Floats:
         """Return contributions of features, (n, d, c), whose columns begin at starts (d + 1,)."""
         return np.ascontiguousarray(np.add.reduceat(self.of_cells(cells), starts[:-1], axis=1))
-
-    def to_record(self) -> dict[str, Any]:
-        """Return plain JSON types."""
-        return {name: getattr(self, name).tolist() for name in self.__slots__}
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any], n_columns: int, n_scores: int) -> Self:
-        """Rebuild a sum from `to_record`; ModelFileError if the record is malformed."""
-        columns = read_array(record, "columns", (None,), np.int64, least=0, most=n_columns - 1)
-        shapes = {
-            "offset": (n_scores,), "weights": (n_columns, n_scores), "cuts": columns.shape,
-            "jumps": (columns.size, n_scores), "means": (n_columns, n_scores),
-        }  # fmt: skip
-        numbers = {name: read_array(record, name, shape) for name, shape in shapes.items()}
-        order = np.lexsort((numbers["cuts"], columns))
-        if not np.array_equal(order, np.arange(order.size)):
-            raise ModelFileError("a saved classifier's cuts must ascend, column by column")
-        return cls(columns=columns, **numbers)
 
 
 def default_classifier(seed: Any, n_classes: int) -> GradientBoostingClassifier:

@@ -1,26 +1,23 @@
 """The nearest neighbor policy for new rows: features, predictions, page and file."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from bayescascade.base.arrays import Flags, Floats, Integers
-from bayescascade.base.errors import ModelFileError
-from bayescascade.base.saved_arrays import read_array
+from bayescascade.base.arrays import Flags, Floats
+from bayescascade.base.store import Of, Saved
 from bayescascade.costs.acquisition import Walk
-from bayescascade.costs.items import CostItems
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.margin_neighbors.kernels.steps import Routes
-from bayescascade.methods.margin_neighbors.margins import Additive, Standardized, hedged
+from bayescascade.methods.margin_neighbors.margins import hedged
 from bayescascade.methods.margin_neighbors.rule import Neighborhoods, Rule
 from bayescascade.report.numbers import share_text
 from bayescascade.report.page import Numbers, Page, PrintedTable
 
 _BLOCK = 2048  # rows whose routes are in memory at the same time
-_OWN = ("rows", "weights", "parts")
 _MOST_LINES = 12
 
 _HOW_TO_READ = (
@@ -48,14 +45,14 @@ class Ends(NamedTuple):
 class NearestPolicy:
     """A rule among training rows.
 
-    steps (3, d + 1): see `MarginNeighborsClassifier.steps_`; offsets (d + 1,): of estimates, for
-    each number of measured features, see `Followed.offsets`.
+    steps: see `MarginNeighborsClassifier.steps_`; offsets: of estimates, for each number of
+    measured features, see `Followed.offsets`.
     """
 
-    around: Neighborhoods
+    around: Annotated[Neighborhoods, Saved("neighborhoods")]
     rule: Rule
-    steps: Floats
-    offsets: Floats
+    steps: Annotated[Floats, Of(3, "features+1", least=0, most=1)]
+    offsets: Annotated[Floats, Of("features+1")]
 
     @property
     def of_nothing(self) -> "NearestPolicy":
@@ -139,34 +136,6 @@ class NearestPolicy:
         """Return a table of the steps of rows and their accuracies."""
         return (_step_table(self.steps),)
 
-    # -- files -------------------------------------------------------------------------------------
-
-    def to_record(self) -> dict[str, Any]:
-        """Return plain JSON types."""
-        return {
-            "rule": self.rule._asdict(),
-            "steps": self.steps.tolist(),
-            "offsets": self.offsets.tolist(),
-            "neighborhoods": _rows_record(self.around),
-        }
-
-    @classmethod
-    def from_record(
-        cls, record: Mapping[str, Any], encoder: MatrixEncoder, items: CostItems, n_classes: int,
-        *, is_rest_near: bool, has_ties: bool,
-    ) -> Self:  # fmt: skip
-        """Rebuild a policy from `to_record`; ModelFileError if its parts do not fit together."""
-        rule = Rule.from_record(record["rule"])
-        steps = read_array(record, "steps", (3, items.n_columns + 1), least=0, most=1)
-        offsets = read_array(record, "offsets", (items.n_columns + 1,))
-        around = _rows_from_record(
-            record["neighborhoods"], np.asarray(encoder.source, np.int64), n_classes, items,
-            is_rest_near, has_ties,
-        )  # fmt: skip
-        if around.weights.sum() < rule.n_neighbors:
-            raise ModelFileError("a saved model must have as many rows as neighbors")
-        return cls(around, rule, steps, offsets)
-
 
 def _step_table(steps: Floats) -> PrintedTable:
     """Return a line for each number of features, or for some of many."""
@@ -181,47 +150,6 @@ def _step_table(steps: Floats) -> PrintedTable:
         Numbers("actual", list(map(share_text, actual))),
     ]
     return PrintedTable([f"{step}" for step in shown.tolist()], columns, "features")
-
-
-def _rows_record(around: Neighborhoods) -> dict[str, Any]:
-    """Return plain JSON types."""
-    told = {name: getattr(around, name).tolist() for name in (*_OWN, "labels")}
-    standard = {name: each.tolist() for name, each in around.standard._asdict().items()}
-    return {**told, **standard, "classifier": around.full.to_record()}
-
-
-def _rows_from_record(
-    record: Mapping[str, Any],
-    source: Integers,
-    n_classes: int,
-    items: CostItems,
-    is_rest_near: bool,
-    has_ties: bool,
-) -> Neighborhoods:
-    """Rebuild rows from `_rows_record`; ModelFileError if its parts do not fit together."""
-    labels = read_array(record, "labels", (None,), np.int64)
-    n, p, d, c = len(labels), source.size, items.n_columns, 1 if n_classes == 2 else n_classes
-    shapes = {
-        "rows": (n, p), "weights": (n,), "center": (p,), "scale": (p,), "parts": (n, d, c)
-    }  # fmt: skip
-    numbers = {name: read_array(record, name, shape) for name, shape in shapes.items()}
-    if (
-        not (numbers["weights"] > 0).all()
-        or not (numbers["scale"] > 0).all()
-        or not np.array_equal(np.unique(labels), np.arange(n_classes))
-    ):
-        raise ModelFileError("a saved model's rows must be of every class, and weigh some")
-    return Neighborhoods(
-        standard=Standardized(numbers.pop("center"), numbers.pop("scale")),
-        labels=labels,
-        source=source,
-        full=Additive.from_record(record["classifier"], p, c),
-        n_classes=n_classes,
-        items=items,
-        is_rest_near=is_rest_near,
-        has_ties=has_ties,
-        **numbers,
-    )
 
 
 class NeighborWalk:

@@ -12,17 +12,15 @@ Departures: rows have weights, so K is a weight; all columns of a feature are me
 value that cannot be measured is paid for, and counts as not measured.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from bayescascade.base.arrays import Floats, Integers
-from bayescascade.base.errors import ModelFileError
+from bayescascade.base.store import GIVEN, INLINE, Of, Saved, Within, Words
 from bayescascade.base.threads import for_ranges
-from bayescascade.base.validation import check_integer, check_real
 from bayescascade.costs.items import CostItems
 from bayescascade.methods.margin_neighbors.kernels.steps import (
     Estimate,
@@ -42,12 +40,12 @@ NEVER = Stop(2.0, -np.inf, 1 << 40, np.inf)
 class Rule(NamedTuple):
     """How to choose the next feature of a row and when to stop, as chosen on validation rows."""
 
-    n_neighbors: int
-    tradeoff: float
-    stop: str  # "threshold", "gain" or "number"
+    n_neighbors: Annotated[int, Within(1)]
+    tradeoff: Annotated[float, Within(0)]
+    stop: Annotated[str, Words("threshold", "gain", "number")]
     value: float  # stops above this accuracy, at this gain or less, or after this number
-    predict_by: str  # "margin" or "vote"
-    margins: str = "out_of_fold"  # margins of neighbors; or "in_sample"
+    predict_by: Annotated[str, Words("margin", "vote")]
+    margins: Annotated[str, Words("out_of_fold", "in_sample")] = "out_of_fold"  # of neighbors
 
     @property
     def limits(self) -> Stop:
@@ -78,46 +76,26 @@ class Rule(NamedTuple):
             return f"no feature is expected to gain over {self.value:.2g} more than its cost"
         return f"{self.value:.0f} features"
 
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """Rebuild a rule from a record; ModelFileError or ParameterError if it is malformed."""
-        stop, by, margins = record["stop"], record["predict_by"], record["margins"]
-        if (
-            stop not in ("threshold", "gain", "number")
-            or by not in ("margin", "vote")
-            or margins not in ("out_of_fold", "in_sample")
-        ):
-            raise ModelFileError("a saved rule must say when rows stop and what predicts")
-        return cls(
-            check_integer("n_neighbors", record["n_neighbors"], minimum=1),
-            check_real("tradeoff", record["tradeoff"], minimum=0.0),
-            stop,
-            check_real("value", record["value"]),
-            by,
-            margins,
-        )
-
 
 @dataclass(frozen=True, eq=False)
 class Neighborhoods:
     """Training rows to compare with, and the contributions of their features.
 
-    rows (n, p) float64, the matrix; labels (n,) int64; weights (n,) > 0; standard: how columns
-    are standardized; source (p,): the feature of each column; parts (n, d, c): contributions of
-    features to the scores of these rows; full: those for other rows.
+    rows: the matrix; standard: how columns are standardized; source: the feature of each column;
+    parts: contributions of features to the scores of these rows; full: those for other rows.
     """
 
-    rows: Floats
-    labels: Integers
-    weights: Floats
-    standard: Standardized
-    source: Integers
-    parts: Floats
-    full: Additive
-    n_classes: int
-    items: CostItems = field(repr=False)
-    is_rest_near: bool
-    has_ties: bool
+    rows: Annotated[Floats, Of("n", "columns")]
+    labels: Annotated[Integers, Of("n", kind=np.int64)]
+    weights: Annotated[Floats, Of("n", above=0)]
+    standard: Annotated[Standardized, INLINE]
+    source: Annotated[Integers, GIVEN]
+    parts: Annotated[Floats, Of("n", "features", "scores")]
+    full: Annotated[Additive, Saved("classifier")]
+    n_classes: Annotated[int, GIVEN]
+    items: Annotated[CostItems, GIVEN] = field(repr=False)
+    is_rest_near: Annotated[bool, GIVEN]
+    has_ties: Annotated[bool, GIVEN]
 
     @cached_property
     def starts(self) -> Integers:

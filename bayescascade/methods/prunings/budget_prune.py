@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -23,7 +23,8 @@ from sklearn.utils.validation import check_is_fitted
 import samplers
 from bayescascade.base.arrays import Flags, Integers
 from bayescascade.base.errors import ParameterError
-from bayescascade.base.validation import check_flag, check_real
+from bayescascade.base.store import Saved, Within
+from bayescascade.base.validation import check_real
 from bayescascade.base.watch import OutOfTime, Watch, watch_in_use
 from bayescascade.costs.choice import is_compared
 from bayescascade.costs.limits import check_amounts
@@ -164,6 +165,9 @@ class BudgetPruneClassifier(ForestClassifier):
     errors: str = BudgetPruneParameters.errors.default
     split_cost: float = BudgetPruneParameters.split_cost.default
 
+    tradeoff_: Annotated[float, Within(0), Saved("tradeoff")] = field(init=False)
+    objective_: Annotated[float, Saved("objective")] = field(init=False)
+    is_interrupted_: Annotated[bool, Saved("is_interrupted")] = field(init=False, default=False)
     _first_read: Integers = field(init=False)  # if read from a file
 
     # -- fitting -----------------------------------------------------------------------------------
@@ -469,20 +473,15 @@ class BudgetPruneClassifier(ForestClassifier):
 
     def _own_record(self) -> dict[str, Any]:
         return {
-            "tradeoff": self.tradeoff_,
-            "objective": self.objective_,
+            **super()._own_record(),
             "lower_bound": [self.lower_bound_, self._rounding],
-            "is_interrupted": self.is_interrupted_,
             "first_features": self._begun_with.tolist(),
         }
 
     def _read_own(self, record: Mapping[str, Any]) -> None:
-        self.tradeoff_ = check_real("tradeoff", record["tradeoff"], minimum=0.0)
-        self.objective_ = check_real("objective", record["objective"])
-        bound = record["lower_bound"]
-        lower_bound, rounding = bound
+        super()._read_own(record)
+        lower_bound, rounding = record["lower_bound"]
         self.lower_bound_ = check_real("lower_bound", lower_bound, maximum=self.objective_)
         self._rounding = check_real("rounding", rounding, minimum=0.0)
-        self.is_interrupted_ = check_flag("is_interrupted", record["is_interrupted"])
         n_features = len(self.feature_texts)
         self._first_read = read_features_begun_with(record["first_features"], n_features)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bayescascade import CostWeightedLogisticClassifier, ModelFileError
+from bayescascade import CostWeightedLogisticClassifier
 from bayescascade.methods.auto_budget.trying import (
     Candidate,
     Judged,
@@ -89,11 +89,3 @@ def test_the_rule_errs_less_on_new_rows_than_the_least_error():
         least.append(true[errors[:, 2].argmin(), 2])
     difference = np.subtract(least, rule)
     assert difference.mean() > 3 * difference.std() / np.sqrt(300)
-
-
-def test_forged_candidates_are_refused():
-    """They are read from files."""
-    record = Candidate("l1", 1.0, 0.2, 0.01, 0.9).to_dict()
-    assert Candidate.from_dict(record).to_dict() == record
-    with pytest.raises(ModelFileError, match="must name its method"):
-        Candidate.from_dict({**record, "method": 3})

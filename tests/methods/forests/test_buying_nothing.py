@@ -9,6 +9,7 @@ from sklearn.ensemble import RandomForestClassifier
 import bayescascade
 from bayescascade import BudgetedForestClassifier, BudgetPruneClassifier
 from bayescascade.base.errors import ModelFileError
+from bayescascade.base.store import restored, stored
 from bayescascade.costs import choice
 from bayescascade.methods.forests.base import ForestClassifier
 from tests.benchmarks.pruning_baselines import GreedyPrune, TruncatedForest
@@ -146,5 +147,5 @@ def test_a_file_keeps_what_decided(tmp_path):
     model.save(tmp_path / "model.json")
     again = bayescascade.load(tmp_path / "model.json")
     assert (again.choice_, str(again)) == (model.choice_, str(model))
-    with pytest.raises(ModelFileError, match="must name its rows and the commonest class"):
-        choice.Choice.from_dict({**model.choice_.to_dict(), "rows": 3})
+    with pytest.raises(ModelFileError, match="rows must be text, got 3"):
+        restored(choice.Choice, {**stored(model.choice_), "rows": 3}, {})

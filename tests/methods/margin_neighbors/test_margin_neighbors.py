@@ -258,27 +258,14 @@ def test_odd_rows_are_survived():
         MarginNeighborsClassifier(LogisticRegression()).fit(X, np.zeros(60))
 
 
-def test_a_file_holds_the_rows_and_forged_ones_are_refused(fitted, tmp_path):
+def test_files_of_too_few_rows_are_refused(fitted, tmp_path):
+    """The number of rows is printed, as the file has them."""
     model, _ = fitted
-    model.save(tmp_path / "m.json")
     assert "a saved model holds 300 rows" in str(model)
-    forged = {
-        ("neighborhoods", "parts"): [],
-        ("neighborhoods", "scale"): [0.0] * 5,
-        ("rule", "n_neighbors"): 301,
-        ("rule", "stop"): "never",
-        ("rule", "margins"): "some",
-        ("neighborhoods", "labels"): [0] * 300,
-        ("steps",): [[2.0] * 6] * 3,
-        ("offsets",): [float("nan")] * 6,
-    }
-    for path, value in forged.items():
-        record = json.loads((tmp_path / "m.json").read_text())
-        inside = record
-        for name in ("asks", *path[:-1]):
-            inside = inside[name]
-        inside[path[-1]] = value
-        (tmp_path / "f.json").write_text(json.dumps(record))
+    record = model.to_record()
+    for part, key, value in (("rule", "n_neighbors", 301), ("neighborhoods", "labels", [0] * 300)):
+        asks = {**record["asks"], part: {**record["asks"][part], key: value}}
+        (tmp_path / "f.json").write_text(json.dumps({**record, "asks": asks}))
         with pytest.raises(ModelFileError):
             bayescascade.load(tmp_path / "f.json")
 
