@@ -59,9 +59,10 @@ class BudgetTreeClassifier(HasDraws, ForestClassifier):
     search, n_steps, n_chains, n_jobs, random_state, checkpoint, resume, progress, time_limit, \
 until, effort
         See `explore`. With a budget, the six searches and their folds share the time limit,
-        `n_steps` is 10,000 by default (for any `until`), and there is no checkpoint. In folds, if
-        `predictive` is "map", one chain is annealed. If chains stay at different trees, neither
-        further rounds nor replica exchange make them agree, and the print warns.
+        `n_steps` is 2,500, 10,000 or 50,000 by `effort` (for any `until`), and there is no
+        checkpoint. In folds, if `predictive` is "map", one chain is annealed. If chains stay at
+        different trees, neither further rounds nor replica exchange make them agree, and the print
+        warns.
 
     Attributes
     ----------

@@ -164,3 +164,16 @@ def test_chains_go_on_unless_their_length_or_a_budget_is_given(monkeypatch):
     assert fixed.summary_.n_rounds == 1
     assert fitted(until="steps").run_ == fixed.run_
     assert fitted(budget=2.0).summary_.n_rounds == 1
+
+
+def test_effort_lengthens_the_chains_of_a_budget(monkeypatch):
+    """Efforts that took the same steps would be an option that does nothing."""
+    monkeypatch.setattr(estimators, "_STEPS", 40)
+    monkeypatch.setattr(estimators, "_NATS", (4.0,))
+    X, y = table(0, is_learnable=True, n_rows=24)
+
+    def proposed(effort):
+        fitted = tree(n_steps=None, effort=effort, search="metropolis").fit(X, y, X_val=X, y_val=y)
+        return sum(counts.sum() for counts in fitted.run_.proposed.values())
+
+    assert [proposed(effort) for effort in ("quick", "normal", "thorough")] == [10, 40, 200]

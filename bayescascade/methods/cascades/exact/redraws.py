@@ -16,7 +16,7 @@ Gibbs step.
   all logs that the recursion reads from tables are multiplied by b. If weights are not integers, or
   too many for tables, there are redraws only at b = 1.
 * **Polishing.** The last state of an annealing is improved: all subtrees that fit are replaced by
-  the best ones, with the slope as tilt, as long as the tree becomes more probable.
+  the best ones, with the slope as tilt, as long as the tree becomes more probable and work is left.
 
 Evaluated boxes are kept as long as they fit, because they occur repeatedly.
 """
@@ -25,7 +25,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from math import prod
+from math import inf, prod
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -49,10 +49,11 @@ _GRID, _SPREAD = 0.125, 0.15  # nats: step of the grid of tilts, and their sprea
 _REACH = np.arange(-8, 9)  # steps of the grid; beyond, probabilities are below 1e-9
 _LARGEST = 2e7  # bytes of a box, 0.1 seconds: then redraws take about as long as all other steps
 _MOST_POLISHED = 5e8  # three seconds, a few times a chain, for more probable trees
-_POLISHED_OF_STEP = 5e4  # bytes of a box that takes as long as a few steps
+_POLISHED_OF_STEP = 5e4  # bytes of a box that takes as long as a step
 _BYTES_OF_BOX = 8  # or more
 _PER_TERM = 5  # bytes of boxes that take as long as a term
 _SMALLEST = 1 << 14  # bytes
+_UNLIMITED = 1 << 62  # bytes, more than any limit
 _ASCENT = 1e-9  # nats
 
 Box = tuple[tuple[int, ...], ...]
@@ -126,8 +127,8 @@ class Redraws:
     `memory_limit` > 0, bytes, is for all chains together. Arrays of boxes are kept up to half of
     it. The evaluation of large ones, and memory that was freed but not returned to the system, take
     about as much again. `n_jobs` counts threads of large boxes as joblib does; the result does not
-    depend on it. If `n_steps` of a chain is given, polishing its end takes no longer than a few
-    times its steps.
+    depend on it. If `n_steps` of a chain is given, polishing its end takes no longer than about as
+    many steps.
 
     Attributes: `share` of all steps, in [0, 1], are redraws. A subtree may be redrawn if its boxes
     take at most a number of bytes that is drawn between `smallest` and `largest`, evenly by its
@@ -145,8 +146,8 @@ class Redraws:
     ) -> None:
         self.share = _SHARE if posterior.table.n_distinct > 0 else 0.0
         self.largest = max(1, int(min(memory_limit, _LARGEST)))
-        of_steps = _MOST_POLISHED if n_steps is None else _POLISHED_OF_STEP * n_steps
-        self.most_polished = int(min(memory_limit / 4, _MOST_POLISHED, of_steps))
+        self._of_polishing = inf if n_steps is None else _POLISHED_OF_STEP * n_steps
+        self.most_polished = int(min(memory_limit / 4, _MOST_POLISHED, self._of_polishing))
         self.smallest = min(_SMALLEST, self.largest)
         self._posterior = posterior
         self._most_kept = memory_limit / 2
@@ -221,14 +222,18 @@ class Redraws:
         rng = np.random.default_rng(0)  # nothing is drawn
         posterior = self._posterior
         root = root_box(posterior.schema)
-        log_density = posterior.log_density(tree)
+        log_density, left = posterior.log_density(tree), self._of_polishing
         while True:
             better, tilt = tree, self._slope(tree.n_leaves)
             codes = tree.codes(posterior.is_nominal, root)
-            sizes = [self.size(box) for box in codes]
+            sizes = np.array([min(self.size(box), _UNLIMITED) for box in codes])
+            outer = np.where(np.arange(tree.n_nodes) > 0, sizes[tree.parent], inf)
+            most = float(self.most_polished)
+            while (of_all := sizes[(sizes <= most) & (outer > most)].sum()) > left:
+                most /= 2.0
+            left -= of_all
             for node in reversed(range(tree.n_nodes)):  # so that earlier nodes keep their places
-                is_inside = node > 0 and sizes[tree.parent[node]] <= self.most_polished
-                if 0 < sizes[node] <= self.most_polished and not is_inside:
+                if 0 < sizes[node] <= most < outer[node]:
                     better = self._replaced(rng, better, node, tuple(codes[node]), tilt, None)
             if posterior.log_density(better) <= log_density + _ASCENT:
                 return tree

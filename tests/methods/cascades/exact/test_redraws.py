@@ -183,6 +183,28 @@ def test_polished_trees_are_better(problem, model):
         assert min(ends) == pytest.approx(best)
 
 
+def test_polishing_takes_no_more_work_than_the_steps(monkeypatch):
+    """It took six times as long, because a tree may have many large boxes, again and again."""
+    posterior, replaced, sizes = tiny.BRANCH.on(tiny.MULTIWAY), Redraws._replaced, []
+
+    def spied(self, rng, tree, node, box, *how):
+        sizes.append(self.size(box))
+        return replaced(self, rng, tree, node, box, *how)
+
+    monkeypatch.setattr(Redraws, "_replaced", spied)
+    start = BruteForce(tiny.MULTIWAY, tiny.BRANCH).trees[-1]
+    whole = Redraws(posterior, 1e9).size([range(q) for q in tiny.MULTIWAY.n_levels])
+    work = {}
+    for n_steps, share in ((1, 0.1), (1, 0.5), (3, 0.5), (None, 0.5)):
+        monkeypatch.setattr(redraws, "_POLISHED_OF_STEP", share * whole)
+        posterior.redraws = Redraws(posterior, 1e9, 1, n_steps)
+        sizes.clear()
+        posterior.polished(start)
+        work[n_steps, share] = sum(sizes) / whole
+        assert n_steps is None or sum(sizes) <= n_steps * share * whole
+    assert work[None, 0.5] > work[3, 0.5] > work[1, 0.5] > 0.0
+
+
 @pytest.mark.slow
 def test_runs_depend_on_their_seed_alone(tmp_path):
     """Not on threads, on what boxes were kept before, nor on an interruption."""
