@@ -48,6 +48,7 @@ class Rounds:
     share: float = 0.25  # > 0, of a plain chain's steps, for each replica's first round
     most: float = inf  # > 0, operations of all rounds
     hottest: float = 0.02  # smallest inverse temperature of a replica
+    annealing: float = 1.0  # > 0, default steps of an annealing, of those of the first round
 
     def by(self, effort: str) -> "Rounds":
         """Return the limits for another effort; these are for normal effort."""

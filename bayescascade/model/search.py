@@ -110,7 +110,8 @@ class Search:
         state at the end. If it has a ``schedule`` or a maximum of ``n_temperatures``, annealing
         uses them. If it has ``release()``, this is called at the end, to free its caches.
 
-        With normal effort, each chain takes default_steps >= 1 per phase; see `steps`. It keeps
+        With normal effort, each chain takes default_steps >= 1 in its first round, and as many, or
+        those of `rounds.annealing` times as many, before; see `steps`. It keeps
         n_blocks >= 1 draws; an annealing has n_blocks temperatures, a replica exchange n_replicas
         >= 2. `rounds` limits chains that do not agree, unless `n_steps` or `until` is given. Chains
         start at `starts`, or at the posterior's own starts. ParameterError if the search needs a
@@ -162,6 +163,10 @@ class Search:
             with self.watch.part(last if is_last else 0.5, _OF_POLISHING if is_last else inf):
                 schedule = getattr(posterior, "schedule", SCHEDULE)
                 n_temperatures = getattr(posterior, "n_temperatures", n_blocks)
+                of_annealing = {
+                    "n_steps": self.steps(rounds.annealing * default_steps),
+                    "n_blocks": min(n_blocks, n_temperatures),
+                }
                 run = run_in_time(
                     partial(samplers.anneal, schedule=schedule),
                     posterior,
@@ -170,7 +175,7 @@ class Search:
                     blocks="n_temperatures",
                     seed=annealing_seed,
                     checkpoint=section("first"),
-                    **(common | {"n_blocks": min(n_blocks, n_temperatures)}),
+                    **(common | of_annealing),
                 )
             run, starts = self._polished(posterior, run, run.final_states)
         if "ascent" in self.search:

@@ -71,8 +71,11 @@ from bayescascade.model.typical import MOST_COMPARED, typical_draw
 from bayescascade.report.numbers import nats_text
 from bayescascade.report.page import BLANK, Page, Pieces, count_of
 
-_WORK, _OF_ROUND = 1e10, 0.3  # operations of all chains, and share of the first steps in them
-_LEAST_STEPS = 5_000
+# Operations of all chains, and shares of the first round and of all rounds in them. Most of the
+# work is for annealing: the best tree of 1,000 rows of 18 columns was 170 nats more probable after
+# 20,000 steps of annealing than after 5,000 and further ones of chains.
+_WORK, _OF_ROUND, _OF_ROUNDS, _ANNEALING = 1e10, 0.2, 0.5, 4.0
+_LEAST_STEPS = 2_500
 _TEMPERATURES, _STEPS_OF_BLOCK = 100, 50  # least temperatures of an annealing; steps at each
 
 
@@ -203,7 +206,7 @@ class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
 
     def _rounds(self, table: Table) -> Rounds:
         del table
-        return Rounds(most=_WORK)
+        return Rounds(most=_OF_ROUNDS * _WORK, annealing=_ANNEALING)
 
     def _own_record(self) -> dict[str, Any]:
         return {"leaf_choice": self.leaf_choice_.to_record()} if self.leaf == "auto" else {}

@@ -53,7 +53,9 @@ L = TypeVar("L", bound=ListedRules)
 
 _START_SHARE = 10  # divisor of the steps before an exact search
 _MOST_STEPS, _LEAST_STEPS = 1_000_000, 5_000  # of density lists
-_WORK, _OF_ROUND = 1e10, 0.4  # operations of all chains, and share of the first steps in them
+# Operations of all chains, and shares of the first round and of all rounds in them. Most of the
+# work is for annealing, as in cascades: its steps are cheaper, as lists are short at first.
+_WORK, _OF_ROUND, _OF_ROUNDS, _ANNEALING = 1e10, 0.2, 0.5, 5.0
 _RULES, _RULES_OF_COLUMN = 10.0, 1.5  # approximate size of a list
 
 OF_PROOF = 6e10  # operations of an exact search
@@ -147,7 +149,9 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
         started = perf_counter()
         with search.watch.part(0.5):
             annealed = replace(search, search="anneal").run(
-                posterior, default_steps=self._default_steps(posterior.table) // _START_SHARE
+                posterior,
+                default_steps=max(1, self._default_steps(posterior.table) // _START_SHARE),
+                rounds=self._rounds(posterior.table),
             )
         left = 0.0 if annealed.interrupted else search.watch.left  # 0: only a bound, no search
         a_prefix = _OF_PREFIX * len(posterior.antecedents) * posterior.rows.everyone.size
@@ -228,8 +232,8 @@ class DensityRuleList(
         or finds a better one. It gives a point estimate without posterior draws.
     n_steps
         Proposals per chain, both in annealing and in sampling; a quarter of the sampling is
-        discarded as warm-up. None: the number that `effort` allows, with "normal" at most
-        1,000,000. Sampling may continue after these steps; see `until`.
+        discarded as warm-up. None: as many as `effort` allows, most of them for annealing. Sampling
+        may continue after these steps; see `until`.
     until
         When to stop sampling if `n_steps` is None. "steps": after the default number of steps.
         "agreed": when R-hat is at most 1.01 and the effective sample size at least 400, or when the
@@ -304,7 +308,7 @@ class DensityRuleList(
 
     def _rounds(self, table: Table) -> Rounds:
         del table
-        return Rounds(plain=7, most=_WORK)
+        return Rounds(plain=7, most=_OF_ROUNDS * _WORK, annealing=_ANNEALING)
 
     def _most_steps_of(self, table: Table) -> float:
         # with more columns, lists are longer, and their volumes take longer and longer
