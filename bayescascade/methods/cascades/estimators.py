@@ -91,8 +91,8 @@ class LeafCascade(Cascade):
         that splits near the root, which are rarely redrawn, still differ.
     n_steps
         Proposals per chain, both in annealing and in sampling; a quarter of the sampling is
-        discarded as warm-up. None: as many as `effort` allows, most of them for annealing. Sampling
-        may continue after these steps, see `until`.
+        discarded as warm-up. None: the number that `effort` allows, most of them for annealing.
+        Sampling may continue after these steps, see `until`.
     memory_limit
         Gigabytes for an exact search, or for the redraws of all chains together. Draws that are
         kept for averages and files take at most an eighth of it. If 1,000 large trees take more,

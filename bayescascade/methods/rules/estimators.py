@@ -232,8 +232,8 @@ class DensityRuleList(
         or finds a better one. It gives a point estimate without posterior draws.
     n_steps
         Proposals per chain, both in annealing and in sampling; a quarter of the sampling is
-        discarded as warm-up. None: as many as `effort` allows, most of them for annealing. Sampling
-        may continue after these steps; see `until`.
+        discarded as warm-up. None: the number that `effort` allows, most of them for annealing.
+        Sampling may continue after these steps; see `until`.
     until
         When to stop sampling if `n_steps` is None. "steps": after the default number of steps.
         "agreed": when R-hat is at most 1.01 and the effective sample size at least 400, or when the

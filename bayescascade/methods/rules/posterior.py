@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable
 from copy import copy
+from math import cbrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -90,7 +91,7 @@ class DensityListPosterior(RuleListPosterior):
         each unit of the cube root of the number of candidates, as columns of more levels are cut
         into more pieces.
         """
-        of_volumes = _OF_VOLUME * n_rules * len(self.antecedents) ** (1 / 3)
+        of_volumes = _OF_VOLUME * n_rules * cbrt(len(self.antecedents))
         return 100.0 + (0.5 * n_rules + 1.0) * self.rows.everyone.size + of_volumes
 
     def counts(self, state: RuleList) -> Floats:
