@@ -5,9 +5,10 @@ are counted beforehand, fit the effort. So the choice depends on table and seed,
 What cannot win is not weighed: deeper trees end if twice the last gain would not reach the best,
 or if gains that shrink in proportion leave too little for the next level. Trees of any depth are
 summed over only for leaves whose shallow trees are close to the best, and leaf models only where
-branch models gain from them. If every kind in reach can be summed over, the largest log evidence
-decides. Otherwise held-out rows compare the candidate of the largest evidence with one that only
-chains can explore, and with tempered averages, which are not Bayesian; see `held_out`.
+branch models gain from them, or where this is quick. If every kind in reach can be summed over, the
+largest log evidence decides. Otherwise held-out rows compare the candidate of the largest evidence
+with one that only chains can explore, and with tempered averages, which are not Bayesian; see
+`held_out`.
 
 Finally the best is averaged with densities of other kinds; see `averaging`.
 """
@@ -110,10 +111,9 @@ class Chooser:
         may_gain = {one.kind[0] for one in ones if one is not None and self._deepen(one)}
         may_group = bool((self.table.schema.n_levels > 2).any())  # else subsets are levels
         for leaf in ("independent", "uniform"):
-            if leaf in may_gain:
-                self._weigh_all_trees(leaf, "levels")
+            self._weigh_all_trees(leaf, "levels", leaf in may_gain)
             if may_group:
-                self._weigh_all_trees(leaf, "subsets")
+                self._weigh_all_trees(leaf, "subsets", True)
 
     def _deepen(self, best: Candidate) -> bool:
         """Weigh trees of depth 1, 2, .. as long as each level gains enough.
@@ -140,7 +140,7 @@ class Chooser:
             best = max(best, deeper, key=lambda one: one.log_evidence)
             if self._behind(best) - 2.0 * max(gain, 0.0) > _LOST * self.table.total_weight:
                 break  # each level gains less than the one before
-            least = _GAIN if self._is_quick(best) else _WORTH * self.table.total_weight
+            least = _GAIN if best.operations <= self._quick else _WORTH * self.table.total_weight
             if gain**2 < least * last:
                 may_gain = False
                 break
@@ -150,16 +150,20 @@ class Chooser:
             self._climb(best.changed(prior="generative", stop=_STOPS[0]))
         return may_gain
 
-    def _weigh_all_trees(self, leaf: str, partitions: str) -> None:
-        """Weigh trees of any depth by the best prior so far, if such leaves can be the best."""
+    def _weigh_all_trees(self, leaf: str, partitions: str, may_gain: bool) -> None:
+        """Weigh trees of any depth by the best prior so far, if such leaves can be the best.
+
+        may_gain: whether branch models may gain from depth. What is quick is weighed anyway.
+        """
         for model in ("branch", "leaf"):
             found = [one for one in self._summed if one.kind[0] == leaf]
             if not found or self._behind(found[0]) > self._reach:
                 break
             settings = {k: v for k, v in found[0].settings.items() if k != "max_depth"}
-            own = self._climb(Candidate(model, {**settings, "partitions": partitions}))
-            if own is None or own.log_evidence < found[0].log_evidence + _GAIN:
-                break
+            candidate = Candidate(model, {**settings, "partitions": partitions})
+            if may_gain or candidate.counted(self.table, self.memory_limit) <= self._quick:
+                own = self._climb(candidate)
+                may_gain = own is not None and own.log_evidence >= found[0].log_evidence + _GAIN
 
     def _climb(self, candidate: Candidate) -> Candidate | None:
         """Return the candidate at its best leaf concentration or `stop`; None if too expensive."""
@@ -182,8 +186,9 @@ class Chooser:
             if found is not None:  # the evidence has one peak
                 best = found
                 break
-        if "stop" in best.settings and name == "leaf_concentration":
-            return best  # it is that of the other prior
+        is_slow = best.operations > self._quick
+        if is_slow and "stop" in best.settings and name == "leaf_concentration":
+            return best  # it is nearly that of the other prior
         for factor in (2.0, 0.5) if name else ():
             found = best
             while found is not None:
@@ -194,10 +199,12 @@ class Chooser:
 
     def _is_cheap(self, one: Candidate) -> bool:
         """Whether sums over trees of independent leaves, for a tree to read, are quick."""
-        return one.kind[0] == "independent" and self._is_quick(one)
+        return one.kind[0] == "independent" and one.operations <= self._quick
 
-    def _is_quick(self, one: Candidate) -> bool:
-        return one.operations <= _CHEAP * self._all
+    @property
+    def _quick(self) -> float:
+        """Largest number of operations of a quick sum."""
+        return _CHEAP * self._all
 
     def _better(self, best: Candidate, other: Candidate, gain: float) -> Candidate | None:
         """Return another candidate if its evidence is larger by a margin; otherwise None."""
