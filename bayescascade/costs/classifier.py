@@ -345,6 +345,7 @@ class BudgetedClassifier(MatrixClassifier):
         }
 
     def _restore(self, record: Mapping[str, Any]) -> None:
+        self.declares.check(self)
         self._read_encoding(record)
         self._set_columns(self._encoder, FeatureCosts.from_dict(record["costs"]))
         self._read_own(record)

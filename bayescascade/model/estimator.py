@@ -369,6 +369,9 @@ class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
         draws = self._read_draws(record["draws"], best.total)
         log_posterior = float(record["log_posterior"])
         self.summary_ = FitSummary.from_dict(record["summary"])
+        for size in self.summary_.shares.get(self.size_words[1], {}):
+            if not size.isdecimal():
+                raise ModelFileError(f"a saved model's sizes must be integers, got {size!r}")
         with np.errstate(over="ignore", invalid="ignore"):  # absurd counts give NaN
             computed = self._log_density(best)
         if not abs(computed - log_posterior) <= _TOLERANCE * (1 + abs(computed)):

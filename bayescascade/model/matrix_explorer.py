@@ -154,6 +154,7 @@ class MatrixExplorer(HasDraws, MatrixEstimator, Generic[S, L]):
         }
 
     def _restore(self, record: Mapping[str, Any]) -> None:
+        self.declares.check(self)
         self._read_encoding(record)
         self.summary_ = FitSummary.from_dict(record["summary"])
         self.log_posterior_ = check_real("log_posterior", record["log_posterior"])

@@ -467,6 +467,8 @@ class AutoCascade(Baseline[LearnedDensityTree]):
 
     def _read_own(self, record: Mapping[str, Any]) -> None:
         self._candidates = tuple(Candidate.from_record(one) for one in record["candidates"])
+        if not self._candidates:
+            raise ModelFileError("a saved model must have candidates, got none")
         self.cascade_ = self._read_cascade(record["cascade"])
         beside = record["readable"]
         self.readable_ = None if beside is None else self._read_cascade(beside)

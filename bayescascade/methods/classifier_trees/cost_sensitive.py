@@ -229,5 +229,3 @@ class CostSensitiveTreeClassifier(TriedClassifier):
             ("adds", "the additional cost of a row at this node"),
             *super()._how_to_read(),
         )
-
-    # -- files -------------------------------------------------------------------------------------

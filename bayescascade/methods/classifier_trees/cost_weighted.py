@@ -221,8 +221,6 @@ class CostWeightedLogisticClassifier(TriedClassifier):
             ),
         )
 
-    # -- files -------------------------------------------------------------------------------------
-
 
 def _without_penalty(rows: GrowingRows, columns: Integers) -> Linear:
     """Return the logistic regression of columns of the basis."""

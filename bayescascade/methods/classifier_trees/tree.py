@@ -230,7 +230,7 @@ class ClassifierTree:
     def _check(self) -> None:
         """Raise ModelFileError if this is no tree, or a node reads a feature that is not bought."""
         children = [child for node in self.nodes for child in node.children if child >= 0]
-        if sorted(children) != list(range(1, len(self.nodes))):
+        if not self.nodes or sorted(children) != list(range(1, len(self.nodes))):
             raise ModelFileError("a saved tree's nodes must each be the child of one node before")
         for place, node in enumerate(self.nodes):
             above, below = node.children
