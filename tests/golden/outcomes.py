@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -217,23 +217,31 @@ def damages(value: Any) -> dict[str, Any]:
     return {"none": None, "flag": True, "text": "x", "list": [value], **numbers}
 
 
-def of_damage(record: Any, n_alike: int = 2) -> dict[str, str]:
-    """Return for each damage of a record whether it is refused; of places alike some are tried."""
+def of_damage(
+    record: Any, n_alike: int = 2, *, stride: int = 1, skipped: Container[str] = ()
+) -> dict[str, str]:
+    """Return for each damage of a record whether it is refused; of places alike some are tried.
+
+    stride: of all damages, every so many are tried; skipped: keys of the record that are left out.
+    """
     seen: dict[str, int] = {}
-    found = {}
+    found, n_damages = {}, 0
     for general, path in places(copy.deepcopy(record)):
         seen[general] = seen.get(general, 0) + 1
-        if seen[general] > n_alike:
+        if seen[general] > n_alike or path[0] in skipped:
             continue
         damaged = copy.deepcopy(record)
-        holder = damaged
+        holder, last = damaged, path[-1]
         for key in path[:-1]:
             holder = holder[key]
-        for kind, value in damages(holder[path[-1]]).items():
-            holder[path[-1]] = value
+        for kind, value in {**damages(holder[last]), "missing": None}.items():
+            n_damages += 1
+            if n_damages % stride:
+                continue
+            holder[last] = value
+            if kind == "missing":
+                del holder[last]
             found[f"{'/'.join(map(str, path))} {kind}"] = _outcome(damaged)
-        del holder[path[-1]]
-        found[f"{'/'.join(map(str, path))} missing"] = _outcome(damaged)
     return found
 
 
