@@ -20,6 +20,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 VARIES = re.compile(r"\b[\d.,]+ (s|ms|min)\b|/tmp/\S+")  # times, and folders of one run
+LAST = re.compile(r" +[\d.,]+$")
 RENAMED: dict[str, str] = {}
 """Keys of records that have another name here."""
 
@@ -52,8 +53,10 @@ def lines_of(value: Any, place: str = "") -> Iterator[str]:
         for i, part in enumerate(value):
             yield from lines_of(part, f"{place}/{i}")
     else:
+        is_timed = False  # whether it is of a table whose last column is of seconds
         for line in value.split("\n") if isinstance(value, str) else [repr(value)]:
-            yield f"{place}: {VARIES.sub('~', line)}"
+            is_timed = bool(line) and (is_timed or line.endswith(" seconds"))
+            yield f"{place}: {(LAST if is_timed else VARIES).sub('~', line)}"
 
 
 def first_difference(old: Any, new: Any) -> tuple[str, str] | None:
