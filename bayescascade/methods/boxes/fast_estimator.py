@@ -324,6 +324,7 @@ class FastBoxes(BoxesClassifier):
         }
 
     def _restore(self, record: Mapping[str, Any]) -> None:
+        self.declares.check(self)
         self._read_encoding(record)
         self._read_own(record)
         n_columns = len(self._encoder.source)

@@ -473,6 +473,7 @@ class NeighborCompressionClassifier(
         }
 
     def _read_own(self, record: Mapping[str, Any]) -> None:
+        self.n_rows_ = check_integer("n_rows", record["n_rows"], 1)  # the page needs it
         prior = record["prior"]
         self.prior_scale_, self._n_choosing = prior["scale"], prior["n_choosing"]
         if self._n_choosing is not None:
