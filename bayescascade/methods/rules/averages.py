@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize
+from scipy.optimize import elementwise
 from scipy.sparse import csr_array
 from scipy.special import betainc
 
@@ -109,7 +109,7 @@ def mixture_quantiles(
         chosen = np.arange(start, min(start + at_once, n_mixtures))
         wanted = np.meshgrid(chosen, np.arange(n_classes), levels, indexing="ij")
         args = tuple(one.ravel() for one in wanted)
-        find_root = optimize.elementwise.find_root
+        find_root = elementwise.find_root
         found = find_root(excess, (0.0, 1.0), args=args, tolerances=_TOLERANCES)
         quantiles[chosen] = found.x.reshape(wanted[0].shape)
     return quantiles
