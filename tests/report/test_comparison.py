@@ -45,7 +45,7 @@ titanic.csv   2,201 rows   24 distinct   4 columns   32 cells
 
                                   held out       behind best    parts  seconds
 leaf cascade              -2.3450 ± 0.0561                        9.5      1.2
-density rule list         -2.4400 ± 0.1123   0.0950 ± 0.0561        7      1.2
+density rule list         -2.4400 ± 0.1123   0.0950 ± 0.0642        7      1.2
 smoothed histogram        -2.3650 ± 0.0561            0.0200       32      1.2
 
 ±: standard error, for other rows
