@@ -151,7 +151,7 @@ def test_weights_of_a_mixture_are_the_best_for_rows_left_out():
     problem = Problem(X, np.where(y == t, 2.0, -2.0), rng.random(800) + 0.5, t, True, *_SQUARES)
     kernel = fitting.KernelFit(problem, True, rng).fit("auto", "auto", "auto")
     forest = fit_forest(problem, 0, None)
-    useless = forest._replace(held_out=-5.0 * forest.held_out)
+    useless = forest._replace(held_out=-5.0 * problem.labels)
     both = mixed(problem, [kernel, forest, useless]).function
     assert both.words == "kernel and forest"
     share = both.weights[1]
