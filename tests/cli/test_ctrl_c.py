@@ -27,6 +27,7 @@ CHOOSING = {  # options that choose how a command learns, and others that their 
     ("classify", "--search"): (*TARGET, "--steps", 10**8),
     ("classify", "--effort"): (*TARGET, "--steps", 10**8),
     ("budget", "--method"): (*TARGET, "--budgets", "2,5"),
+    ("budget", "--effort"): (*TARGET, "--budgets", "2,5"),
     ("compress", "--metric"): TARGET,
     ("compress", "--effort"): TARGET,
     ("boxes", "--method"): TARGET,
