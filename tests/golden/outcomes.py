@@ -222,7 +222,7 @@ def of_damage(
 ) -> dict[str, str]:
     """Return for each damage of a record whether it is refused; of places alike some are tried.
 
-    stride: of all damages, every so many are tried; skipped: keys of the record that are left out.
+    stride: only every stride-th damage is tried; skipped: keys of the record that are left out.
     """
     seen: dict[str, int] = {}
     found, n_damages = {}, 0

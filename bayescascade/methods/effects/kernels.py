@@ -86,7 +86,7 @@ class Basis:
 
 
 def choose_landmarks(rows: Floats, rng: np.random.Generator, most: int) -> Floats:
-    """Return at most so many random distinct rows, (m, d)."""
+    """Return at most `most` random distinct rows, (m, d)."""
     distinct = np.unique(rows, axis=0)
     if len(distinct) <= most:
         return distinct
