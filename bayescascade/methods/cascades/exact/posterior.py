@@ -1,8 +1,10 @@
 """The exact posterior, by a sum over all trees."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -10,7 +12,7 @@ from scipy.special import logsumexp, softmax
 
 from bayescascade.base.arrays import Codes, Floats
 from bayescascade.base.errors import ParameterError, TooLargeError
-from bayescascade.base.validation import check_integer, check_real
+from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.base.watch import Watch
 from bayescascade.methods.cascades.exact.averages import RowAverages
 from bayescascade.methods.cascades.exact.cost import (
@@ -21,6 +23,7 @@ from bayescascade.methods.cascades.exact.cost import (
     first_cap,
     number_of_cells,
 )
+from bayescascade.methods.cascades.exact.k_best import RankedTree, TreeOrder
 from bayescascade.methods.cascades.exact.kernels.layout import UNION
 from bayescascade.methods.cascades.exact.kernels.terms import UNIT as UNIT_OF_EXPONENTS
 from bayescascade.methods.cascades.exact.lattice import Root
@@ -327,6 +330,56 @@ class SummedPosterior:
         self._sums.run(closed=j, n_jobs=self._n_jobs)
         log_sum = self._root.log_sum(self._sums.log_values(self._origin), self._total)
         return float(-np.expm1(min(0.0, log_sum - self._log_sum)))
+
+    def in_order(self) -> Iterator[RankedTree]:
+        """Return all trees, the most probable first; see `k_best`."""
+        boxes = self._maxima(None)
+        size = self._entry_probabilities.size
+        root = self._root.log_densities(np.zeros(size), self._total)
+        root = root + self._root.log_common(self._total)
+        room = self._memory_limit - 2 * self.cost.memory_bytes
+        n_columns = self.posterior.schema.n_columns
+        return iter(TreeOrder(boxes, root, self.log_normalizer, n_columns, room))
+
+    def k_best(self, k: int) -> list[RankedTree]:
+        """Return the k most probable trees in order, or all if there are fewer.
+
+        Each has its `tree`, its `log_density` (nats, as of the posterior) and its `probability`. No
+        other tree is more probable than the last. Trees of equal density may be in any order.
+
+        Raises
+        ------
+        ParameterError
+            If the model has a `feature_inclusion`, so that no recursion over boxes orders trees.
+        TooLargeError
+            If the limit `memory_limit` is exceeded.
+        """
+        check_integer("k", k, minimum=1)
+        return list(islice(self.in_order(), k))
+
+    def best_without(self, column: str) -> tuple[Tree, float]:
+        """Return the most probable tree that does not split a column, and its log density."""
+        names = self.posterior.schema.names
+        place = names.index(check_choice("column", column, names))
+        boxes = self._maxima(self._plan.columns.index(place))
+        values = self._root.log_densities(boxes.log_values(boxes.origin), self._total)
+        (tree,) = choose_trees(boxes, [int(np.argmax(values))], np.random.default_rng(0))
+        tree = self.posterior.canonical(tree)
+        return tree, self.posterior.log_density(tree)
+
+    def _maxima(self, closed: int | None) -> Boxes:
+        """Return the boxes with the value of the best tree below each; `closed` is never split."""
+        if self._plan.shift == UNION:
+            raise ParameterError(
+                "feature_inclusion must be None for trees in order, got "
+                f"{self.posterior.parameters()['feature_inclusion']}"
+            )
+        boxes, n_bytes = self._sums.again(), 2 * self.cost.memory_bytes
+        if n_bytes > self._memory_limit:
+            needed = f"{n_bytes / 1e9:.3g} GB for trees in order"
+            raise TooLargeError(f"memory_limit must be at least {needed}", needed)
+        boxes.run(maximize=True, closed=closed, n_jobs=self._n_jobs)
+        return boxes
 
     def sample(self, n: int, rng: np.random.Generator | int | None = None) -> list[Tree]:
         """Return independent draws from the posterior.

@@ -1,6 +1,7 @@
 """Running the recursion: it allocates the arrays of the plan, and runs kernels by `pieces`."""
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,11 @@ from bayescascade.methods.cascades.exact.kernels.boxes import (
     count_rows,
     evaluate_boxes,
 )
-from bayescascade.methods.cascades.exact.kernels.choices import choose_splits, sum_columns
+from bayescascade.methods.cascades.exact.kernels.choices import (
+    choose_splits,
+    enter_node,
+    sum_columns,
+)
 from bayescascade.methods.cascades.exact.kernels.flows import share_out
 from bayescascade.methods.cascades.exact.kernels.layout import (
     NO_TABLES,
@@ -199,6 +204,24 @@ class Recursion:
             )  # fmt: skip
         back = np.argsort(order)
         return columns[back], n_branches[back], parts[back]
+
+    def worth(self, digits: Sequence[int]) -> tuple[float, Floats]:
+        """Return the log of a box's value as a leaf, and of the factor of b branches, by b."""
+        work = self.work
+        work.digits[:] = digits
+        with sparing(self._terms_of(np.array(digits), np.zeros(1, np.int64))):
+            enter_node(
+                self.lattice.arrays, self.index.arrays, self.terms, self.count_index.arrays,
+                self.counts, work,
+            )  # fmt: skip
+        (leaf,) = log_of(Scaled(work.total, work.total_exponent), slice(0, 1), 0).tolist()
+        return leaf, log_of(Scaled(work.factor, work.factor_exponent), slice(None), 0)
+
+    def again(self) -> "Recursion":
+        """Return the same boxes with values of their own."""
+        other = copy(self)
+        other.values = no_values(self.index.n_entries, self.values.exponent.dtype.type)
+        return other
 
     def share_out(self, root: Floats) -> Floats:
         """Return the part of a new row's probability that stays in each box as a leaf; see `flows`.

@@ -8,6 +8,7 @@ are allocated for them.
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from dataclasses import replace
 from itertools import groupby
 from math import fsum, prod
@@ -200,6 +201,12 @@ class SharedBoxes:
             np.ones(1),
         ))  # fmt: skip
 
+    def again(self) -> "SharedBoxes":
+        """Return the same boxes with values of their own."""
+        other = copy(self)
+        other._values = no_values(0)
+        return other
+
     # -- values ------------------------------------------------------------------------------------
 
     def run(
@@ -274,10 +281,14 @@ class SharedBoxes:
         """The approximate exponent of the sum over all trees."""
         return int(self._weigh(self.lattice.whole).exponent.max())
 
-    def first_splits(self, origin: int) -> Floats:
-        """Return logs of no split, and of first splits of each column; see `Recursion`."""
+    def first_splits(self, origin: int, digits: Sequence[int] | None = None) -> Floats:
+        """Return logs of no split, and of first splits of each column; see `Recursion`.
+
+        digits: the box; by default the whole table.
+        """
         worth = np.full((len(self.lattice.whole) + 1, 1), -np.inf)
-        found = log_of(self._weigh(self.lattice.whole), slice(None), origin)
+        box = self.lattice.whole if digits is None else digits
+        found = log_of(self._weigh(box), slice(None), origin)
         worth[np.concatenate([[0], self._columns + 1]), 0] = found
         return worth
 

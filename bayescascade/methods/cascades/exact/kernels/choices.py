@@ -163,6 +163,19 @@ def _scan_sums(lattice, terms, work, j, below, mantissa, exponent, target, done,
     return done, chosen
 
 
+@kernel
+def enter_node(
+    lattice: LatticeArrays,
+    index: IndexArrays,
+    terms: TermArrays,
+    counts_index: IndexArrays,
+    counts: Array,
+    work: Workspace,
+) -> None:
+    """Write the value of the box of ``work.digits`` as a leaf, and the factors of its splits."""
+    _prepare(lattice, index, terms, counts_index, counts, work)
+
+
 @inner_kernel
 def _prepare(lattice, index, terms, counts_index, counts, work):
     """Find the entries around the box of `work.digits`, its value as a leaf, and split factors."""

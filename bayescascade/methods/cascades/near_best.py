@@ -1,0 +1,137 @@
+"""The trees near the best: all, in order, by the exact search; otherwise those among the draws.
+
+`cascade` is a fitted `Cascade`, which imports this module.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from bayescascade.base.arrays import Floats
+from bayescascade.base.errors import ParameterError
+from bayescascade.methods.cascades.counted_tree import CountedTree, split_shares
+from bayescascade.methods.cascades.density import LearnedDensityTree
+from bayescascade.methods.cascades.models import LeafModel
+from bayescascade.methods.cascades.tree import leaf_boxes
+from bayescascade.model.near_best import Alternative, Alternatives
+from bayescascade.report.numbers import share_text
+from bayescascade.report.page import count_of
+
+if TYPE_CHECKING:
+    from bayescascade.methods.cascades.exact import SummedPosterior
+
+_TIED = 1e-9  # nats
+
+
+class Without(NamedTuple):
+    """The best tree that does not split a column, and what it loses, in nats."""
+
+    model: LearnedDensityTree
+    log_posterior: float  # of the best tree of all, minus that of this one, >= 0
+    log_likelihood: float  # the same for the likelihood alone; negative if the prior is against it
+
+
+def alternatives(cascade: Any, nats: float) -> Alternatives[Any, LearnedDensityTree]:
+    """Return the trees of a fitted cascade within `nats` of its best one."""
+    schema, exact = cascade.schema_, summed_of(cascade)
+    has_sets = isinstance(cascade._model(), LeafModel) and not cascade._model().is_generative
+
+    def counted_of(state: Any) -> CountedTree:  # a `RankedTree` or a draw
+        if isinstance(state, CountedTree):
+            return state
+        return cascade._count(cascade.posterior_.canonical(state.tree))
+
+    def gains_of(state: Any) -> Floats:
+        counted = counted_of(state)
+        volumes = cascade._readable(counted).log_volumes
+        return split_shares(schema, counted, volumes, cascade._model().leaf_concentration)
+
+    def predictions(models: Sequence[LearnedDensityTree], X: Any) -> Floats:
+        codes = cascade.encode(X)
+        return np.array([one.score_codes(codes) for one in models])
+
+    found, states, log_sum = "", _in_order(exact, nats, has_sets) if exact else iter(()), None
+    if exact is None:
+        drawn = _drawn(cascade)
+        found, states = f"among {count_of(len(drawn), 'drawn tree')}", _near(drawn, cascade, nats)
+    else:
+        log_sum = (exact.log_normalizer - exact.error, exact.log_normalizer + exact.error)
+    return Alternatives(
+        states=states,
+        is_proved=exact is not None,
+        log_sum=log_sum,
+        found=found,
+        nouns=("tree", "trees"),
+        same="trees with the same leaves" if exact and has_sets else "",
+        readable=lambda state: cascade._readable(counted_of(state)),
+        importances=gains_of,
+        parts=_parts,
+        predictions=predictions,
+    )
+
+
+def without(cascade: Any, column: str) -> Without:
+    """Return the best tree that does not split a column; ParameterError without a proof."""
+    exact = summed_of(cascade)
+    if exact is None:
+        raise ParameterError(
+            'search must be "exact", over all trees, for the best tree without a '
+            f"column, got {cascade.summary_.method}"
+        )
+    tree, log_density = exact.best_without(column)
+    best, likelihood = exact.tree, cascade.posterior_.log_likelihood
+    lost = likelihood(best) - likelihood(tree)
+    readable = cascade._readable(cascade._count(tree))
+    return Without(readable, max(0.0, exact.log_density - log_density), lost)
+
+
+def summed_of(cascade: Any) -> "SummedPosterior | None":
+    """Return the sum over all trees that can list them in order; None if there is none."""
+    from bayescascade.methods.cascades.exact import SummedPosterior
+
+    exact = cascade.__dict__.get("exact_")
+    is_tied = getattr(cascade._model(), "feature_inclusion", None) is not None
+    return exact if isinstance(exact, SummedPosterior) and not is_tied else None
+
+
+def _in_order(exact: "SummedPosterior", nats: float, has_sets: bool) -> Iterator[Alternative[Any]]:
+    """Yield the trees; those of equal leaves are one model if their densities are equal."""
+    for rank, one in enumerate(exact.in_order()):
+        if one.log_density < exact.log_density - nats - _TIED:
+            return
+        yield Alternative(one, one.log_density, one.leaves if has_sets else rank)
+
+
+def _drawn(cascade: Any) -> list[CountedTree]:
+    """Return the best tree and the other draws; of those with equal leaves, one is enough."""
+    if not cascade._draws.times:
+        raise ParameterError(
+            'search must be "exact", or draw trees, for the trees near the best, got '
+            f"{cascade.summary_.method}"
+        )
+    found = {one.tree.key(): one for one in (cascade._best, *cascade._draws.counted)}
+    return list(found.values())
+
+
+def _near(drawn: Sequence[CountedTree], cascade: Any, nats: float) -> Iterator[Alternative[Any]]:
+    densities = np.array([cascade._log_density(one) for one in drawn])
+    seen = set()
+    for i in np.argsort(-densities, kind="stable").tolist():
+        boxes = leaf_boxes(cascade.schema_, drawn[i].tree)
+        key: Any = frozenset(map(bytes, boxes)) if isinstance(cascade._model(), LeafModel) else i
+        if densities[i] >= densities.max() - nats - _TIED and key not in seen:
+            seen.add(key)
+            yield Alternative(drawn[i], float(densities[i]), key)
+
+
+def _parts(learned: LearnedDensityTree) -> dict[str, str]:
+    """Return the share of each leaf, by its conditions."""
+    told = {}
+    for leaf in learned.tree.leaves.tolist():
+        boxes = zip(learned.schema.columns, learned.boxes[leaf], learned.boxes[0], strict=True)
+        words = [
+            one.condition_words(left, is_full=True) for one, left, all_ in boxes if left != all_
+        ]
+        told[" and ".join(words) or "any row"] = share_text(float(learned.probabilities[leaf]))
+    return told
