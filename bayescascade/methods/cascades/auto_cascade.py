@@ -31,6 +31,7 @@ from bayescascade.methods.cascades.choosing import EFFORTS, Choice, Chooser
 from bayescascade.methods.cascades.density import LearnedDensityTree
 from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
 from bayescascade.methods.cascades.held_out import FOR_READING, Candidate
+from bayescascade.methods.cascades.near_best import Without
 from bayescascade.methods.cascades.parameters import AutoParameters
 from bayescascade.methods.cascades.tree_posterior import OF_REDRAWS, operations_of_step
 from bayescascade.methods.continuous.density import ContinuousDensity
@@ -38,6 +39,7 @@ from bayescascade.methods.hidden_trees.density import HiddenDensity
 from bayescascade.methods.mixtures.density import MixtureDensity
 from bayescascade.model.baseline import Baseline
 from bayescascade.model.kept_draws import MAX_KEPT_DRAWS
+from bayescascade.model.near_best import Alternatives, HasNearBest
 from bayescascade.model.sampled import HasDraws
 from bayescascade.model.search import Search, Seed, default_steps, seed_sequence
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, PrintedTable, count_of
@@ -50,7 +52,7 @@ _REDRAWN = {"quick": 0.04, "normal": 0.2, "thorough": inf}  # gigabytes for redr
 
 
 @dataclass(eq=False, repr=False)
-class AutoCascade(Baseline[LearnedDensityTree]):
+class AutoCascade(HasNearBest, Baseline[LearnedDensityTree]):
     """The best kind of density tree for a table: leaves, splits and prior are chosen.
 
     Parameters
@@ -269,6 +271,14 @@ class AutoCascade(Baseline[LearnedDensityTree]):
             shown = self.learned_
             return getattr(shown if hasattr(shown, name) else self._asked.learned_, name)
         return self.__getattribute__(name)  # raises the original error
+
+    def _alternatives(self, nats: float) -> Alternatives[Any, LearnedDensityTree]:
+        return self._asked._alternatives(nats)
+
+    def without(self, column: str) -> Without:
+        """Return the best tree of `cascade_` without a column; see `LeafCascade.without`."""
+        check_is_fitted(self)
+        return self._asked.without(column)
 
     def _decided(self) -> dict[str, float | str]:
         return {"cascade": self._candidates[0].words}

@@ -44,6 +44,7 @@ from bayescascade.methods.cascades.leaf_choice import (
     sum_up_in_time,
 )
 from bayescascade.methods.cascades.models import BranchModel, CascadeModel, LeafModel
+from bayescascade.methods.cascades.near_best import Without, alternatives, without
 from bayescascade.methods.cascades.packed_trees import (
     MappedSequence,
     PackedTrees,
@@ -63,6 +64,7 @@ from bayescascade.methods.cascades.tree_posterior import (
 from bayescascade.model.density_estimator import DENSITIES, DensityEstimator
 from bayescascade.model.explore import Solver
 from bayescascade.model.kept_draws import Draws
+from bayescascade.model.near_best import Alternatives, HasNearBest
 from bayescascade.model.parameters import SearchParameters
 from bayescascade.model.rounds import Rounds
 from bayescascade.model.search import MOST_BLOCKS, Search
@@ -79,7 +81,7 @@ _TEMPERATURES, _STEPS_OF_BLOCK = 100, 50  # least temperatures of an annealing; 
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
+class Cascade(HasNearBest, DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
     """The common part of both cascades; the subclasses document the parameters."""
 
     purpose: ClassVar[str] = (
@@ -397,6 +399,25 @@ class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
         learned = self.learned_  # raises the error if nothing is fitted
         concentration = self._model().leaf_concentration
         return split_shares(self.schema_, self._shown_tree, learned.log_volumes, concentration)
+
+    def without(self, column: str) -> Without:
+        """Return the best tree that does not split a column, and the nats that it loses.
+
+        Parameters
+        ----------
+        column : str
+            Name of a column. It stays in the data, so the rows and the prior are the same.
+
+        Raises
+        ------
+        ParameterError
+            If there is no such column, or the model has no exact search over all trees.
+        """
+        check_is_fitted(self, "_best")
+        return without(self, column)
+
+    def _alternatives(self, nats: float) -> Alternatives[Any, LearnedDensityTree]:
+        return alternatives(self, nats)
 
     def _count(self, state: Tree) -> CountedTree:
         counts, _ = self.posterior_.node_statistics(state)
