@@ -1,10 +1,11 @@
-"""Notes on columns that determine the label alone, or that say what another column says."""
+"""Notes on labels of single rows, and on columns that say nothing, all, or the same."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from bayescascade.data.label_notes import label_notes
+from bayescascade.data.labels import check_labels
 
 N = 300
 
@@ -48,6 +49,18 @@ def test_chance_and_near_copies_are_not_noted(make, rng):
     assert label_notes(frame, labels) == ()
     rare = (np.arange(N) == 7).astype(np.int64)  # some column singles out one row by chance
     assert label_notes(frame[["noise"]].assign(flag=rare), rare) == ()
+
+
+def test_labels_of_single_rows_and_columns_without_cells_are_noted(rng):
+    """scikit-learn's own warning names a `y` that no user of a command has written."""
+    frame = pd.DataFrame({"noise": rng.integers(4, size=N), "k": [None] * N})
+    assert label_notes(frame, np.arange(N) % 150) == ('column "k": only missing cells',)
+    labels = np.array([f"l{i % 151}" for i in range(N)])
+    assert len(check_labels(labels, "y", "a test")) == N  # a warning would fail here
+    own, _ = label_notes(frame, np.arange(N) % 151)
+    assert (
+        own == "labels must be classes of several rows to be predicted, got 151 classes in 300 rows"
+    )
 
 
 def test_rows_without_weight_are_not_counted(rng):

@@ -86,7 +86,7 @@ def effect(data: str, **options: Any) -> tuple[Task, Lesson]:
     name, given = _METHODS[options.pop("method")]
     files = {"--out": "out", "--rules-out": "rules_out"}
     task = set_up(name, {"DATA": data}, {**options, **given}, EffectParameters, files=files)
-    from bayescascade.cli.rows import open_rows, read_labeled
+    from bayescascade.cli.rows import check_some_known, open_rows, read_labeled
     from bayescascade.data.names import check_known
 
     source = open_rows(data)
@@ -99,6 +99,7 @@ def effect(data: str, **options: Any) -> tuple[Task, Lesson]:
         chosen["columns"] = [*chosen["columns"], treatment]
     X, y, weights = read_labeled(source, outcome, **chosen)
     arms = X.pop(treatment)
+    check_some_known(X)
     for option, name, column in (("--outcome", "good", y), ("--treatment", "treated", arms)):
         _check_two(option, column)
         if options[name] is not None:

@@ -16,8 +16,9 @@ from bayescascade.data.declarations import Declarations
 from bayescascade.data.files import open_learned
 from bayescascade.data.given import TextTypes, typed_frame
 from bayescascade.data.inference import dates_error
+from bayescascade.data.label_notes import own_labels_told
 from bayescascade.data.levels import Cells
-from bayescascade.data.names import check_distinct_names, check_known, check_present
+from bayescascade.data.names import check_distinct_names, check_known, check_present, listed_names
 from bayescascade.data.odd_texts import notes_on_frame
 from bayescascade.data.read_as import ReadAs
 from bayescascade.data.sources import Source, weighted_blocks, with_readings
@@ -148,7 +149,8 @@ def read_labeled(
 
     By default all other columns are features. Cells of columns `as_texts` (None: all) keep the text
     of the file, where they are used; `kinds` are further arguments of `Declarations`. Raises
-    DataError if a column is unknown or no feature is left, or as `read_blocks`.
+    DataError if a column is unknown, no feature is left or all their cells are missing, most rows
+    have a label of their own, or as `read_blocks`.
     """
     check_distinct_names(source.names)
     check_known("target", [target], source.names)
@@ -162,4 +164,17 @@ def read_labeled(
     texts = names if as_texts is None else [name for name in names if name in as_texts]
     of_kinds = (name for kind in ("nominal", "ordinal") for name in kinds.get(kind) or ())
     frame, row_weights = read_frame(source, names, weights, texts, [target, *of_kinds])
-    return frame, frame.pop(target), row_weights
+    labels = frame.pop(target)
+    check_some_known(frame)
+    n_rows = len(frame) if row_weights is None else int(row_weights.sum())
+    if not pd.api.types.is_float_dtype(labels.dtype):  # which are no labels anyway
+        for text in own_labels_told(labels.nunique(), n_rows):
+            raise DataError(f'column "{target}": {text}')
+    return frame, labels, row_weights
+
+
+def check_some_known(features: pd.DataFrame) -> None:
+    """Raise DataError if all cells of all features are missing."""
+    if all(cells.isna().all() for _, cells in features.items()):
+        listed = listed_names([f'"{name}"' for name in features])
+        raise DataError(f"features must have cells that are not missing, got none in {listed}")

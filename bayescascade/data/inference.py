@@ -50,7 +50,6 @@ from bayescascade.data.odd_texts import (
     odd_among_numbers,
     odd_words,
     oddities,
-    quoted_texts,
 )
 
 # In fewer rows, all values of an ordinary column may differ by chance.
@@ -289,8 +288,8 @@ class LevelCollector(Collector):
         )
         why = "different in every row"
         if odd := odd_among_numbers(self._texts):
-            message += f". All its values are numbers but for {self._odd_words(odd)}"
-            why += f"; all numbers but for {quoted_texts(odd)}"
+            told = f"numbers but for {self._odd_words(odd)}"
+            message, why = f"{message}. All its values are {told}", f"{why}; all {told}"
         return UndeclaredError(message, {self.name: why})
 
     def _odd_words(self, odd: Sequence[str]) -> str:
@@ -315,11 +314,9 @@ class LevelCollector(Collector):
             return of_dates
         counted = f"{count} levels" + (" (one of them for missing cells)" * has_missing_level)
         if odd := odd_among_numbers(self._texts):
-            message = (
-                f'column "{self.name}" has {counted}, which are numbers but for '
-                f"{self._odd_words(odd)}; otherwise {self.drop_words}"
-            )
-            return UndeclaredError(message, {self.name: f"numbers but for {quoted_texts(odd)}"})
+            told = f"numbers but for {self._odd_words(odd)}"
+            message = f'column "{self.name}" has {counted}, which are {told}'
+            return UndeclaredError(f"{message}; otherwise {self.drop_words}", {self.name: told})
         if marked := marked_words(self._texts):
             message = f'column "{self.name}" {marked}, and has {counted}: {self.drop_words}'
             return UndeclaredError(message, {self.name: marked})

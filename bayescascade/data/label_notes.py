@@ -1,4 +1,4 @@
-"""Notes on columns that determine the label alone, and on columns that say the same.
+"""Notes on labels of single rows, and on columns that say nothing, all, or the same.
 
 A column determines the label if rows with equal values have equal labels. A column with many values
 does so by chance: if m values each get any of K labels, there are K^m ways to label the rows, and
@@ -6,6 +6,9 @@ for numbers whose order has r runs of equal labels only C(m - 1, r - 1) K (K - 1
 column is noted only if this is a negligible share of the ways to distribute the labels over the n
 rows, n! / (n_1! .. n_K!). Runs count only if they are few, because each value of a related column
 may be unique.
+
+A column with only missing cells is noted. Labels are noted if there are more classes than half of
+the rows, because most rows then have a label of their own.
 
 Two columns say the same if each determines the other, and for numbers, if one rises or falls with
 the other: then every condition on one has an equal one on the other.
@@ -28,6 +31,7 @@ _SAMPLE = 2_000  # rows that are looked at first
 _CHANCE = 1e-6  # share of the ways to label the rows that counts as chance
 _MOST_CUTS = 2  # for each class but one: more runs are those of a column that is related
 _MOST_GROUPS = 3
+_FEW = 20  # rows that may all have labels of their own
 
 
 def label_notes(
@@ -37,19 +41,31 @@ def label_notes(
 
     labels (n_rows,): positions of classes.
     """
+    n_rows = len(labels) if weights is None else int(weights.sum())
     if weights is not None and not (weights > 0).all():
         frame, labels = frame[weights > 0], labels[weights > 0]
     columns = [frame.iloc[:, place] for place in range(frame.shape[1])]
     step = max(1, len(labels) // _SAMPLE)
     found = _Found.of([cells.iloc[::step] for cells in columns], labels[::step])
+    empty = [str(cells.name) for cells in columns if cells.isna().all()]
     if step > 1:  # only these can be such columns in all rows
         places = sorted({*found.leaks, *(place for group in found.ties for place in group)})
         found = _Found.of([columns[place] for place in places], labels)
         columns = [columns[place] for place in places]
     return (
+        *own_labels_told(len(np.unique(labels)), n_rows),
+        *_empty_told(empty),
         *_leaks_told([columns[place] for place in found.leaks], len(labels)),
         *_ties_told([[columns[place] for place in group] for group in found.ties]),
     )
+
+
+def own_labels_told(n_classes: int, n_rows: int) -> list[str]:
+    """Return a note if most rows have a label of their own, in a list."""
+    if n_rows <= _FEW or 2 * n_classes <= n_rows:
+        return []
+    told = f"{n_classes:,} classes in {n_rows:,} rows"
+    return [f"labels must be classes of several rows to be predicted, got {told}"]
 
 
 def read_notes(record: Mapping[str, Any]) -> tuple[str, ...]:
@@ -128,6 +144,13 @@ class _Found(NamedTuple):
             if coded.is_ordered or coded.n_values <= len(labels) / 2:  # else names of the rows
                 groups.setdefault(coded.key, []).append(place)
         return cls(leaks, [group for group in groups.values() if len(group) > 1])
+
+
+def _empty_told(names: list[str]) -> list[str]:
+    if not names:
+        return []
+    listed = listed_names([f'"{name}"' for name in names])
+    return [f"column{'s' * (len(names) > 1)} {listed}: only missing cells"]
 
 
 def _leaks_told(leaks: list[Cells], n_rows: int) -> list[str]:

@@ -26,6 +26,7 @@ from bayescascade.data.sources import with_readings
 from bayescascade.data.table import Table
 
 _KINDS = "biufUO"  # NumPy's letters for allowed labels: truth values, numbers and text
+_FEW = 20  # rows
 
 
 def check_labels(y: Any, name: str, owner: str) -> NDArray[Any]:
@@ -62,10 +63,10 @@ def check_labels(y: Any, name: str, owner: str) -> NDArray[Any]:
         labels = labels.astype(np.float64)
     unknown = "" if labels.dtype.kind in _KINDS else str(labels.dtype)
     if not unknown:
-        try:
-            check_classification_targets(labels)
+        try:  # by the first rows, which are as all are: of many classes it would warn
+            check_classification_targets(labels[:_FEW])
         except ValueError:
-            unknown = type_of_target(labels)
+            unknown = type_of_target(labels[:_FEW])
     if unknown:
         raise DataError(
             f"{name} must hold text, whole numbers or truth values: Unknown label type: {unknown}"

@@ -56,9 +56,9 @@ def test_a_time_limit_leaves_out_the_work_of_all_pairs_of_rows(data, monkeypatch
     assert "nearest row: not measured, because there is a --time-limit" in found
 
 
-def test_missing_columns_are_no_crash(tmp_path):
+def test_equal_rows_are_no_crash(tmp_path):
     """All prototypes are alike, so no step goes up."""
-    frame = pd.DataFrame({"a": [None] * 60, "b": [None] * 60, "label": ["x", "y"] * 30})
+    frame = pd.DataFrame({"a": [1.5] * 60, "b": [None] * 60, "label": ["x", "y"] * 30})
     frame.to_csv(tmp_path / "rows.csv", index=False)
     found = run("compress", tmp_path / "rows.csv", "--target", "label", "--seed", 0)
     assert found.exit_code == 0, found.stderr

@@ -42,6 +42,36 @@ def test_other_files(tmp_path):
     assert_error(run("fit", tmp_path / "p.parquet"), "cannot read p.parquet")
 
 
+LABELED = {
+    "budget": ["--budgets", 1],
+    "sensors": ["--budgets", 1],
+    "rados make": ["--out", "rados.npz"],
+    **{name: [] for name in ("classify", "boxes", "compress", "online", "compare")},
+    "effect": ["--treatment", "arm"],
+}
+"""Commands that read rows with labels, and the options that they need."""
+
+
+@pytest.mark.parametrize("command", LABELED)
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (",,{k},{h}", 'features must have cells that are not missing, got none in "a", "b"'),
+        ("{h},{k},l{i},{k}", "labels must be classes of several rows to be predicted, got 40 cl"),
+    ],
+)
+def test_rows_that_nothing_can_be_learned_from(command, line, message, tmp_path, monkeypatch):
+    """A model of them would look learned, or fail with an error that names something else."""
+    monkeypatch.chdir(tmp_path)
+    rows = [line.format(i=i, k=i % 2, h=i % 3 % 2) for i in range(40)]
+    Path("rows.csv").write_text("\n".join(["a,b,y,arm", *rows]))
+    Path("costs.csv").write_text("name,cost,group\na,1,s\nb,1,s\n")
+    file = {"budget": ["--costs", "costs.csv"], "sensors": ["--sensors", "costs.csv"]}
+    target = ["--outcome", "y"] if command == "effect" else ["--target", "y", "--drop", "arm"]
+    done = run(*command.split(), "rows.csv", *target, *LABELED[command], *file.get(command, []))
+    assert_error(done, message)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
