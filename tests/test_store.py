@@ -122,3 +122,12 @@ def test_damage_is_named(changed, message):
 def test_invariants_are_those_of_the_value():
     with pytest.raises(ValueError, match="a mean must be of numbers"):
         read(outcome={"kind": "mean", "of": []})
+
+
+def test_arrays_of_any_shape_come_back():
+    kind = Annotated[Floats, Of(...)]
+    for data in ([1.0], [], [[1.0, 2.0]], [[[1.0]]]):
+        assert restored(kind, data, {}).tolist() == data
+    for data in (1.0, "x", [[1.0], [1.0, 2.0]], [1.0, [1.0]], [math.inf]):
+        with pytest.raises(ModelFileError, match="must be finite numbers"):
+            restored(kind, data, {}, "sums")

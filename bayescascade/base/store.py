@@ -3,7 +3,7 @@
 A frozen dataclass or NamedTuple is a JSON object with a key for each field. The type of a field is
 `Annotated` with a rule where its class does not say enough:
 
-    Of("p", "M+1", least=0)   an array; sizes are numbers, names, or None for any
+    Of("p", "M+1", least=0)   an array; sizes are numbers, names, or None for any; Of(...) has any
     Within(0, 1)              a number in a closed range
     Words("step", "relu")     one of these texts
     As(write, read)           plain JSON by two functions, for what has its own form in files
@@ -49,28 +49,35 @@ class Of:
     """The shape, type and limits of an array; `below` names the size of what its places are in."""
 
     def __init__(
-        self, *shape: str | int | None, kind: DTypeLike = np.float64, least: float = -math.inf,
+        self, *shape: Any, kind: DTypeLike = np.float64, least: float = -math.inf,
         most: float = math.inf, above: float | None = None, below: str | None = None,
     ) -> None:  # fmt: skip
         self.kind, self.least, self.most = kind, least if below is None else 0, most
         self._above = above
         self.below = None if below is None else _size_of(below)
-        self._shape = [_size_of(length) for length in shape]
+        self._shape = None if shape == (...,) else [_size_of(length) for length in shape]
 
     def read(self, name: str, data: Any, sizes: Sizes, kind: Any) -> Any:
         """Return the array, and note the sizes that had none."""
         del kind  # a name of arrays, which has no dtype
-        shape = tuple(None if n is None else n.within(sizes) for n in self._shape)
+        own = [None] * _depth(data) if self._shape is None else self._shape
+        shape = tuple(None if n is None else n.within(sizes) for n in own)
         most = self.most
         if self.below is not None:
             most = sizes[self.below.name] + self.below.more - 1
         found = read_array({name: data}, name, shape, self.kind, least=self.least, most=most)
         if self._above is not None and not (found > self._above).all():
             raise ModelFileError(f"a saved model's {name} must be numbers > {self._above:g}")
-        for n, length in zip(self._shape, found.shape, strict=True):
+        for n, length in zip(own, found.shape, strict=True):
             if n is not None and n.name:
                 sizes.setdefault(n.name, length - n.more)
         return found
+
+
+def _depth(data: Any) -> int:
+    """Return the depth of nested lists, by their first elements."""
+    is_nested = isinstance(data, list) and data and isinstance(data[0], list)
+    return 1 + _depth(data[0]) if is_nested else 1
 
 
 class _Size(NamedTuple):

@@ -1,19 +1,18 @@
 """Standardized units of the columns of a matrix."""
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from bayescascade.base.arrays import Floats
-from bayescascade.base.errors import ModelFileError
+from bayescascade.base.store import Of
 
 
 class Units(NamedTuple):
     """Center and scale > 0 of each column, (n_columns,): subtracted, then divided."""
 
-    center: Floats
-    units: Floats
+    center: Annotated[Floats, Of("columns")]
+    units: Annotated[Floats, Of("columns", above=0)]
 
     @classmethod
     def of(cls, matrix: Floats) -> "Units":
@@ -40,16 +39,3 @@ class Units(NamedTuple):
     def unscaled(self, rows: Floats) -> Floats:
         """Return scaled rows in their original units."""
         return rows * self.units + self.center
-
-    def record(self) -> dict[str, list[float]]:
-        """Return plain JSON types."""
-        return {"center": self.center.tolist(), "units": self.units.tolist()}
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any], n_columns: int) -> "Units":
-        """Return what `record` returned; raises ModelFileError if columns differ in number."""
-        center, units = (np.array(record[name], np.float64) for name in ("center", "units"))
-        is_scaled = center.shape == (n_columns,) == units.shape
-        if not is_scaled or not np.isfinite([center, units]).all() or (units <= 0.0).any():
-            raise ModelFileError("a saved model's units must be numbers > 0 for each column")
-        return cls(center, units)

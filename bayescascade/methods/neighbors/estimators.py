@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -13,9 +13,10 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.arrays import Floats, Integers
-from bayescascade.base.errors import DataError, ParameterError, warn_user
+from bayescascade.base.errors import DataError, ModelFileError, ParameterError, warn_user
+from bayescascade.base.store import INLINE, Saved, Within, restored
 from bayescascade.base.threads import n_threads_of
-from bayescascade.base.validation import check_integer, check_real
+from bayescascade.base.validation import check_integer
 from bayescascade.data.labels import TrainingRows, check_labels, label_codes
 from bayescascade.data.levels import level_text
 from bayescascade.data.units import Units
@@ -26,9 +27,9 @@ from bayescascade.methods.neighbors.reports import (
     CANNOT_TELL,
     HOW_TO_READ,
     WORSE,
+    PriorScale,
     Tally,
     class_page,
-    prior_texts,
 )
 from bayescascade.methods.neighbors.starting import choose_start, counts_of_classes
 from bayescascade.model.matrix_classifier import MatrixClassifier
@@ -170,10 +171,10 @@ class NeighborCompressionClassifier(
     missing: str = CompressionParameters.missing.default
     unknown: str = CompressionParameters.unknown.default
 
-    prior_scale_: float | None = field(init=False)
-    _n_choosing: int | None = field(init=False)  # held-out rows that chose it; None if given
-    _tally: Tally = field(init=False)
-    _units: Units = field(init=False)
+    n_rows_: Annotated[int | None, Within(1), Saved("n_rows")] = field(init=False, default=None)
+    _prior: Annotated[PriorScale, Saved("prior")] = field(init=False)
+    _tally: Annotated[Tally, INLINE, Saved("tally")] = field(init=False)
+    _units: Annotated[Units, INLINE, Saved("units")] = field(init=False)
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Learn prototypes. Ctrl-C ends fit with the best prototypes so far.
@@ -235,8 +236,8 @@ class NeighborCompressionClassifier(
             )
             is_late = watch.is_up
         self._units, is_stopped = chosen.units, chosen.is_stopped
-        self.prior_scale_ = chosen.best.prior_scale
-        self._n_choosing = chosen.start.n_held_out if self.prior_scale == AUTO else None
+        n_choosing = chosen.start.n_held_out if self.prior_scale == AUTO else None
+        self._prior = PriorScale(chosen.best.prior_scale, n_choosing)
         posterior = chosen.posterior(self.classes_[labels], is_metric_fixed=not self.joint)
         with watch.watching():
             starts = chosen.states(posterior.layout, self.n_chains)
@@ -398,6 +399,12 @@ class NeighborCompressionClassifier(
         return self.classes_[self._best.labels]
 
     @property
+    def prior_scale_(self) -> float | None:
+        """The prior's scale, given or chosen; None if the prior is flat."""
+        check_is_fitted(self)
+        return self._prior.scale
+
+    @property
     def scale_(self) -> Floats | float:
         """The metric; one number if the scale is the same for all columns."""
         factor = self._best.factor
@@ -449,8 +456,7 @@ class NeighborCompressionClassifier(
         return told
 
     def _how_made(self) -> Page:
-        chosen = prior_texts(self.prior_scale_, self._n_choosing)
-        return (*super()._how_made(), *(Pieces([text]) for text in chosen))
+        return (*super()._how_made(), *(Pieces([text]) for text in self._prior.texts()))
 
     def _page(self) -> Page:
         return class_page(self.classes_, self._tally, self._best.labels)
@@ -465,26 +471,15 @@ class NeighborCompressionClassifier(
 
     # -- files -------------------------------------------------------------------------------------
 
-    def _own_record(self) -> dict[str, Any]:
-        return {
-            "prior": {"scale": self.prior_scale_, "n_choosing": self._n_choosing},
-            **self._tally.to_record(),
-            **self._units.record(),
-        }
-
-    def _read_own(self, record: Mapping[str, Any]) -> None:
-        self.n_rows_ = check_integer("n_rows", record["n_rows"], 1)  # the page needs it
-        prior = record["prior"]
-        self.prior_scale_, self._n_choosing = prior["scale"], prior["n_choosing"]
-        if self._n_choosing is not None:
-            check_integer("n_choosing", self._n_choosing, 0)
-        if self.prior_scale_ is not None or self._n_choosing is not None:
-            check_real("prior scale", self.prior_scale_, above=0.0)
-        self._tally = Tally.from_record(record, len(self.classes_))
-        self._units = Units.from_record(record, len(self._encoder.source))
-
     def _read_learned(self, record: Mapping[str, Any]) -> Compressed:
-        return Compressed.from_record(record, len(self._encoder.source), len(self.classes_))
+        found = restored(Compressed, record, self._sizes())
+        classes = range(len(self.classes_))
+        is_sorted = bool((np.diff(found.labels) >= 0).all())
+        if not is_sorted or not np.array_equal(np.unique(found.labels), classes):
+            raise ModelFileError("a saved model's prototypes must be of each class, in their order")
+        if found.factor.shape[-1:] != found.points.shape[1:] or not found.factor.any():
+            raise ModelFileError("a saved model's metric must be of its columns, not all of it 0")
+        return found
 
 
 def _weighted(training: TrainingRows) -> tuple[Floats, Integers, Floats | None]:

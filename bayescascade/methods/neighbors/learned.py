@@ -7,10 +7,9 @@ column. "linear": any matrix of `rank` rows. The vector has logarithms of the fi
 positive, and the entries of a matrix.
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +17,8 @@ from scipy.spatial import KDTree
 from sklearn.neighbors import KNeighborsClassifier
 
 from bayescascade.base.arrays import Floats, Integers
-from bayescascade.base.errors import ModelFileError, ParameterError
+from bayescascade.base.errors import ParameterError
+from bayescascade.base.store import Of, stored
 from bayescascade.base.validation import check_integer
 from bayescascade.data.units import Units
 from bayescascade.methods.neighbors.neighborhoods import class_probabilities, nearest_prototypes
@@ -116,12 +116,12 @@ class Layout:
 class Compressed:
     """Prototypes and the metric of distances from them."""
 
-    points: Floats  # (n_prototypes, n_columns), in the units of the rows
-    # (n_prototypes,), the position of each one's class, sorted; every class has one
-    labels: Integers
+    points: Annotated[Floats, Of("prototypes", "columns")]  # in the units of the rows
+    # the position of each one's class, sorted; every class has one
+    labels: Annotated[Integers, Of("prototypes", kind=np.int64)]
     # The matrix A, (rank, n_columns), or its diagonal, (n_columns,): rows x and z are |A (x - z)|
     # apart.
-    factor: Floats
+    factor: Annotated[Floats, Of(...)]
 
     def applied(self, rows: NDArray[Any]) -> Floats:
         """Return transformed rows, (n_rows, rank) float64, whose distances are Euclidean.
@@ -205,27 +205,7 @@ class Compressed:
         voters = KNeighborsClassifier(n_neighbors, **metric, **options)
         return voters.fit(self.points, classes[self.labels])
 
-    def to_record(self) -> dict[str, Any]:
-        """Return plain JSON types."""
-        return {
-            "points": self.points.tolist(),
-            "labels": self.labels.tolist(),
-            "factor": self.factor.tolist(),
-        }
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any], n_columns: int, n_classes: int) -> "Compressed":
-        """Rebuild one from `to_record`; raises ModelFileError if parts do not fit together."""
-        points, factor = (_numbers(record, name) for name in ("points", "factor"))
-        labels = record["labels"]
-        is_sorted = isinstance(labels, list) and all(type(label) is int for label in labels)
-        if not is_sorted or labels != sorted(labels) or set(labels) != set(range(n_classes)):
-            raise ModelFileError("a saved model's prototypes must be of each class, in their order")
-        if points.shape != (len(labels), n_columns) or factor.shape[-1:] != (n_columns,):
-            raise ModelFileError(f"a saved model's prototypes must have {n_columns} columns")
-        if factor.ndim > 2 or not factor.any():
-            raise ModelFileError("a saved model's metric must be numbers, not all of them 0")
-        return cls(points, np.array(labels, np.int64), factor)
+    to_record = stored
 
 
 class Rule(NamedTuple):
@@ -282,10 +262,3 @@ def _votes(scale: float, distances: Floats) -> Floats:
 def _weights(points: Floats) -> Floats:
     """Return the factors of rows for Euclidean distances; see `ClassedRows`."""
     return np.concatenate([2.0 * points.T, -(points**2).sum(axis=1)[np.newaxis]])
-
-
-def _numbers(record: Mapping[str, Any], name: str) -> Floats:
-    numbers = np.array(record[name], np.float64)
-    if not isinstance(record[name], Sequence) or not np.isfinite(numbers).all():
-        raise ModelFileError(f"a saved model's {name} must be finite numbers")
-    return numbers

@@ -1,15 +1,13 @@
 """Texts about learned prototypes: a line for each class, and words."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.arrays import Floats, Integers
-from bayescascade.base.errors import ModelFileError
-from bayescascade.base.saved_arrays import read_array
+from bayescascade.base.store import Of, Within
 from bayescascade.data.levels import level_text
 from bayescascade.model.reporting import OF_ROWS
 from bayescascade.report.numbers import count_texts, share_text
@@ -42,10 +40,14 @@ WORSE = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tally:
-    """Weights of the rows of each class, and of those misclassified, (n_classes,) float64 each."""
+    """Weights of the rows of each class, and of those misclassified."""
 
-    rows: Floats
-    wrong: Floats
+    rows: Annotated[Floats, Of("classes", above=0)]
+    wrong: Annotated[Floats, Of("classes", least=0)]
+
+    def __post_init__(self) -> None:
+        if (self.wrong > self.rows).any():
+            raise ValueError("misclassified rows must be some of the rows of their class")
 
     @classmethod
     def of(
@@ -64,20 +66,6 @@ class Tally:
         """Whether always predicting the most common class misclassifies fewer rows."""
         return bool(self.wrong.sum() > self.rows.sum() - self.rows.max())
 
-    def to_record(self) -> dict[str, Any]:
-        """Return plain JSON types."""
-        return {"rows": self.rows.tolist(), "wrong": self.wrong.tolist()}
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any], n_classes: int) -> Self:
-        """Rebuild a tally from `to_record`; raises ModelFileError if it is damaged."""
-        rows, wrong = (
-            read_array(record, name, (n_classes,), least=0) for name in ("rows", "wrong")
-        )
-        if (rows <= 0).any() or (wrong > rows).any():
-            raise ModelFileError("a saved model's rows must be counted for each class")
-        return cls(rows, wrong)
-
 
 def class_page(classes: NDArray[Any], tally: Tally, labels: Integers) -> Page:
     """Return each class with its rows, prototypes, and rows misclassified.
@@ -92,11 +80,22 @@ def class_page(classes: NDArray[Any], tally: Tally, labels: Integers) -> Page:
     return (PrintedTable([level_text(label) for label in classes.tolist()], columns, "class"),)
 
 
-def prior_texts(scale: float | None, n_choosing: int | None) -> list[str]:
-    """Return in words how the prior's scale was chosen; nothing if it was given."""
-    if n_choosing is None:
-        return []
-    by = f"chosen on {n_choosing:,} held-out rows"
-    if not n_choosing:
-        by = "not chosen: there are too few rows to hold some out"
-    return [f"prior scale {scale:g}, {by}"]
+@dataclass(frozen=True)
+class PriorScale:
+    """The prior's scale, None if flat; number of held-out rows that chose it, None if given."""
+
+    scale: Annotated[int | float, Within(above=0)] | None
+    n_choosing: Annotated[int, Within(0)] | None
+
+    def __post_init__(self) -> None:
+        if self.scale is None and self.n_choosing is not None:
+            raise ValueError("a prior's scale that was chosen must be a number")
+
+    def texts(self) -> list[str]:
+        """Return in words how it was chosen; nothing if it was given."""
+        if self.n_choosing is None:
+            return []
+        by = f"chosen on {self.n_choosing:,} held-out rows"
+        if not self.n_choosing:
+            by = "not chosen: there are too few rows to hold some out"
+        return [f"prior scale {self.scale:g}, {by}"]
