@@ -42,6 +42,14 @@ def read_array(
     return found.astype(dtype)
 
 
+def are_shares(values: NDArray[Any], axis: int = -1) -> bool:
+    """Return whether numbers are probabilities: >= 0, with sums of one, up to rounding."""
+    tolerance = 1e-4 if values.dtype == np.float32 else 1e-6
+    with np.errstate(invalid="ignore"):
+        sums = values.sum(axis=axis, dtype=np.float64)
+        return bool(values.size and (values >= 0).all() and (abs(sums - 1) <= tolerance).all())
+
+
 def _has_flags(given: object) -> bool:
     """Return whether a nested list has true or false."""
     return isinstance(given, bool) or (isinstance(given, list) and any(map(_has_flags, given)))

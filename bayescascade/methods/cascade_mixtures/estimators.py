@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from math import nan
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -14,31 +14,27 @@ from sklearn.utils.validation import check_is_fitted
 import samplers
 from bayescascade.base.arrays import Codes, Floats
 from bayescascade.base.errors import ModelFileError, ParameterError
-from bayescascade.base.saved_arrays import read_array
+from bayescascade.base.store import Of, Saved, Within, stored
 from bayescascade.base.threads import n_threads_of
-from bayescascade.base.validation import check_probability, check_real
 from bayescascade.base.watch import Watch
 from bayescascade.data.column import MISSING
 from bayescascade.data.schema import Rows as AnyRows
 from bayescascade.data.table import Table
 from bayescascade.methods.cascade_mixtures.learning import (
     ONE,
-    candidate_of,
-    known,
     learn,
     page_of,
-    records_of,
 )
 from bayescascade.methods.cascade_mixtures.parameters import MixtureParameters
 from bayescascade.methods.cascades.auto_cascade import AutoCascade
 from bayescascade.methods.cascades.density import LearnedDensityTree
-from bayescascade.methods.mixtures.choosing import NUMBERS, SMOOTHINGS, Chooser
+from bayescascade.methods.mixtures.choosing import NUMBERS, SMOOTHINGS, Candidate, Chooser
 from bayescascade.methods.mixtures.density import MixtureDensity
 from bayescascade.methods.mixtures.em import KINDS, Settings
 from bayescascade.model.baseline import Baseline
 from bayescascade.model.page import data_pieces
 from bayescascade.model.search import Seed, seed_sequence
-from bayescascade.model.summary import FitSummary
+from bayescascade.model.summary import SUMMARY, FitSummary
 from bayescascade.report.numbers import nats_text
 from bayescascade.report.page import BLANK, Heading, Page, Pieces, count_of
 
@@ -152,8 +148,11 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
     random_state: Seed = MixtureParameters.random_state.default
     progress: Callable[[samplers.Progress], object] | None = None
 
-    summary_: FitSummary = field(init=False)
-    objective_: Floats = field(init=False)
+    summary_: Annotated[FitSummary, SUMMARY, Saved("summary")] = field(init=False)
+    objective_: Annotated[Floats, Of(None), Saved("objective")] = field(init=False)
+    log_likelihood_: Annotated[float, Within(null=nan), Saved("log_likelihood")] = field(init=False)
+    entropy_: Annotated[float, Within(0, 1), Saved("entropy")] = field(init=False)
+    _candidates: Annotated[list[Candidate], Saved("candidates")] = field(init=False)
     _found: MixtureDensity | AutoCascade = field(init=False)
 
     # -- fitting -----------------------------------------------------------------------------------
@@ -434,41 +433,32 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
             "n_components_", "kind_", "smoothing_", "log_likelihood_", "bic_", "n_parameters_",
             "entropy_",
         )  # fmt: skip
-        told = {name.removesuffix("_"): known(getattr(self, name)) for name in names}
+        told = {name.removesuffix("_"): stored(getattr(self, name)) for name in names}
         learned = self._found.to_dict()
         if self.cascade_ is not None:
             learned = {"cascade": learned}
-        return {**told, "candidates": records_of(self._candidates), **learned}
+        return {**told, "candidates": stored(self._candidates), **learned}
 
     # -- files -------------------------------------------------------------------------------------
 
     def _own_record(self) -> dict[str, Any]:
-        return {
-            "summary": self.summary_.to_dict(),
-            "candidates": records_of(self._candidates),
-            "objective": self.objective_.tolist(),
-            "log_likelihood": known(self.log_likelihood_),
-            "entropy": self.entropy_,
-            "mixture": self._found.to_record(),
-        }
+        return {**super()._own_record(), "mixture": self._found.to_record()}
 
     def _read_own(self, record: Mapping[str, Any]) -> None:
-        self.summary_ = FitSummary.from_dict(record["summary"])
-        self._candidates = [candidate_of(one) for one in record["candidates"]]
-        self.objective_ = read_array(record, "objective", (None,))
-        log_likelihood = record["log_likelihood"]
-        self.log_likelihood_ = nan
-        if log_likelihood is not None or record["candidates"][0]["kind"] != ONE:
-            self.log_likelihood_ = check_real("log_likelihood", log_likelihood)
-        self.entropy_ = check_probability("entropy", record["entropy"])
-        if self._candidates[0].settings.kind == ONE:
+        super()._read_own(record)
+        mixtures = [one.settings for one in self._candidates if one.settings.kind != ONE]
+        numbers = [one.smoothing for one in mixtures]
+        chosen = self._candidates[0].settings
+        if chosen.kind == ONE:
             self._found = cascade = AutoCascade.from_record(record["mixture"])
             if cascade.schema_ != self.schema_:
                 raise ModelFileError("a cascade's schema must be that of its model")
-            return
-        learned = MixtureDensity.from_record(record["mixture"], self.schema_)
-        if len(learned.inside) != self._candidates[0].settings.n_components:
-            raise ModelFileError("a mixture must have as many classes as were chosen")
-        if not math.isclose(learned.counts.sum(), self._total_weight, rel_tol=1e-6):
-            raise ModelFileError("counts of classes must sum to the weight of the rows")
-        self._found = learned
+        else:
+            numbers.append(self.log_likelihood_)
+            self._found = learned = MixtureDensity.from_record(record["mixture"], self.schema_)
+            if len(learned.inside) != chosen.n_components:
+                raise ModelFileError("a mixture must have as many classes as were chosen")
+            if not math.isclose(learned.counts.sum(), self._total_weight, rel_tol=1e-6):
+                raise ModelFileError("counts of classes must sum to the weight of the rows")
+        if any(map(math.isnan, numbers)):
+            raise ModelFileError("only a cascade may have no smoothing and no log likelihood")

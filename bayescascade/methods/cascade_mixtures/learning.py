@@ -17,23 +17,21 @@ trees. A prototype, of depth 1 or 2 above independent leaves, gained 0.008 nats 
 eight tables, and nothing beyond two standard errors on others: see docs/mixtures.md.
 """
 
-from collections.abc import Mapping
 from math import isnan, nan
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import SeedSequence
 
 from bayescascade.base.arrays import Floats
 from bayescascade.base.threads import single_threaded
-from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.base.watch import OutOfTime
 from bayescascade.methods.cascades.auto_cascade import AutoCascade
 from bayescascade.methods.cascades.choosing import Choice, Chooser as CascadeChooser
 from bayescascade.methods.cascades.held_out import HeldOut
 from bayescascade.methods.mixtures.choosing import Candidate, Chooser, climb_all
 from bayescascade.methods.mixtures.density import MixtureDensity
-from bayescascade.methods.mixtures.em import KINDS, Rows, Settings
+from bayescascade.methods.mixtures.em import Rows, Settings
 from bayescascade.model.summary import FitSummary
 from bayescascade.report.page import BLANK, Numbers, Page, Pieces, PrintedTable
 
@@ -181,28 +179,3 @@ def page_of(candidates: list[Candidate]) -> Page:
     is_behind = candidates[0].held_out < max(one.held_out for one in rows)
     fair = (Pieces([_FAIR]),) if is_behind else ()
     return (BLANK, Pieces([told]), table, *fair)
-
-
-def records_of(candidates: list[Candidate]) -> list[dict[str, Any]]:
-    """Return the candidates' records for a file."""
-    return [
-        {k: known(v) for k, v in {**one.settings._asdict(), "held_out": one.held_out}.items()}
-        for one in candidates
-    ]
-
-
-def candidate_of(record: Mapping[str, Any]) -> Candidate:
-    """Return a candidate from a record of `records_of`."""
-    held_out, smoothing = record["held_out"], record["smoothing"]
-    kind = check_choice("kind", record["kind"], (*KINDS, ONE))
-    settings = Settings(
-        kind,
-        nan if kind == ONE else check_real("smoothing", smoothing, above=0.0),
-        check_integer("n_components", record["n_components"], minimum=1),
-    )
-    return Candidate(settings, nan if held_out is None else check_real("held_out", held_out))
-
-
-def known(value: object) -> object:
-    """Return a value for plain data, None if it is unknown."""
-    return None if value != value else value

@@ -19,14 +19,14 @@ from scipy.sparse import csr_array
 
 from bayescascade.base.arrays import Codes, Flags, Floats, Integers
 from bayescascade.base.errors import ModelFileError
-from bayescascade.base.saved_arrays import read_array
+from bayescascade.base.saved_arrays import are_shares, read_array
 from bayescascade.data.conditions import subtract_widths
 from bayescascade.data.schema import Schema
 from bayescascade.methods.continuous.network import Reals, State, TreeCells, memberships
 from bayescascade.model.packing import Unpacked, pack
 
 _AT_ONCE = 1 << 20  # numbers of an array of rows, levels and points
-_TOLERANCE, _TOLERANCE_32 = 1e-9, 1e-4  # for sums of saved shares, and of float32 probabilities
+_TOLERANCE = 1e-9  # for the sum of saved shares
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,14 +167,10 @@ class ContinuousDensity:
         found = np.split(numbers.view(np.float32), ends[:-1])
         shapes = zip(found, above, sizes, strict=True)
         tables = tuple(own.reshape(m, size, shares.size) for own, m, size in shapes)
-        if abs(shares.sum() - 1.0) > _TOLERANCE or not all(map(_are_shares, tables)):
+        are_probable = all(bool((own > 0).all()) and are_shares(own, 1) for own in tables)
+        if abs(shares.sum() - 1.0) > _TOLERANCE or not are_probable:
             raise ModelFileError("shares and tables of points must be probabilities")
         density = cls(schema, parents, shares, tables)
         if len(density._order) != n:
             raise ModelFileError(f"parents of columns must form no circle, got {parents.tolist()}")
         return density
-
-
-def _are_shares(table: Reals) -> bool:
-    with np.errstate(invalid="ignore"):
-        return bool((table > 0).all() and (abs(table.sum(axis=1) - 1) <= _TOLERANCE_32).all())

@@ -9,7 +9,7 @@ import numpy as np
 
 from bayescascade.base.arrays import Codes, Floats, Integers
 from bayescascade.base.errors import ModelFileError
-from bayescascade.base.saved_arrays import read_array
+from bayescascade.base.saved_arrays import are_shares, read_array
 from bayescascade.base.validation import check_integer
 from bayescascade.data.conditions import subtract_widths
 from bayescascade.data.schema import Schema
@@ -17,7 +17,6 @@ from bayescascade.methods.hidden_trees.em import HiddenTrees, Reals, pass_up, wi
 from bayescascade.model.packing import Unpacked, pack
 
 _AT_ONCE = 1 << 20  # numbers of all messages of some rows
-_TOLERANCE = 1e-4  # for sums of float32 probabilities
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,15 +123,9 @@ class HiddenDensity:
             part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)
         )
         of_levels = (own.swapaxes(1, 2) for own in levels)
-        if not all(map(_are_shares, (first, moves, *of_levels))):
+        if not all(map(are_shares, (first, moves, *of_levels))):
             raise ModelFileError("probabilities of hidden states and levels must sum to 1")
         density = cls(schema, parents, first, moves, tuple(levels))
         if np.count_nonzero(parents < 0) != 1 or len(density._trees.order) != p:
             raise ModelFileError(f"parents of columns must be those of a tree, got {parents}")
         return density
-
-
-def _are_shares(values: Reals) -> bool:
-    with np.errstate(invalid="ignore"):
-        sums = values.sum(axis=-1, dtype=np.float64)
-        return bool((values >= 0).all() and (abs(sums - 1) <= _TOLERANCE).all())

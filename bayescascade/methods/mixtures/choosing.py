@@ -13,14 +13,16 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from itertools import product
+from math import nan
 from threading import Event
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from bayescascade.base.arrays import Flags, Floats
+from bayescascade.base.store import INLINE, Within
 from bayescascade.base.watch import Watch
 from bayescascade.data.splitting import split_rows, with_weights
 from bayescascade.data.table import Table
@@ -44,8 +46,8 @@ _CERTAIN = 0.9  # initial probability of a row's class in a cluster
 class Candidate(NamedTuple):
     """Settings, and the mean log density of held-out rows, nats; NaN without such rows."""
 
-    settings: Settings
-    held_out: float
+    settings: Annotated[Settings, INLINE]
+    held_out: Annotated[float, Within(null=nan)]
 
 
 @dataclass

@@ -7,14 +7,15 @@ levels. A missing cell is summed over its levels, which takes no longer than com
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp, rel_entr
 
 from bayescascade.base.arrays import Codes, Floats
-from bayescascade.base.errors import ModelFileError, ParameterError
-from bayescascade.base.saved_arrays import read_array
+from bayescascade.base.errors import ParameterError
+from bayescascade.base.saved_arrays import are_shares
+from bayescascade.base.store import GIVEN, SKIPPED, Of, Saved, Within, restored, stored
 from bayescascade.data.conditions import Conditions, subtract_widths
 from bayescascade.data.schema import Schema
 from bayescascade.methods.mixtures.em import Components, Rows, memberships
@@ -31,7 +32,6 @@ _AT_ONCE = 1 << 14  # rows
 _FEWEST_TOLD, _MOST_TOLD, _LEAST_WORTH = 2, 5, 0.05  # levels of a class; nats of each
 _TIE = 1e-9  # nats
 _TOLD = 1e-3  # least probability of a class in an explanation
-_TOLERANCE = 1e-6  # for sums of saved probabilities
 
 
 class Standout(NamedTuple):
@@ -53,10 +53,10 @@ class Standout(NamedTuple):
 class RowClass(NamedTuple):
     """The distribution inside a class: a forest of columns."""
 
-    parents: tuple[int, ...]  # -1 for none
+    parents: tuple[Annotated[int, Within(-1)], ...]  # -1 for none
     # For each column the probabilities of its levels; if it has a parent, given the parent's level,
     # (parent's levels, own levels).
-    tables: tuple[Floats, ...]
+    tables: tuple[Annotated[Floats, Of(...)], ...]
 
     @property
     def order(self) -> list[int]:
@@ -110,7 +110,7 @@ class MixtureDensity(DensityParts):
         Expected weight of the rows of each class.
     probabilities : (n_classes,) float64
         Shares of the classes.
-    inside : sequence of RowClass
+    inside : tuple of RowClass
         Distribution of rows in each class.
     conditions : mapping of int to tuple of int
         Codes on which the density is conditioned, by column.
@@ -120,13 +120,17 @@ class MixtureDensity(DensityParts):
         Numbers that were given for continuous columns and that stand for their bins, by column.
     """
 
-    schema: Schema
-    counts: Floats
-    probabilities: Floats
-    inside: Sequence[RowClass]
-    conditions: Conditions = field(default_factory=dict)
-    conditions_probability: float = 1.0
-    condition_numbers: Mapping[int, str] = field(default_factory=dict, kw_only=True)
+    schema: Annotated[Schema, GIVEN]
+    counts: Annotated[Floats, Of("components", least=0)]
+    probabilities: Annotated[Floats, Of("components"), Saved("shares")]
+    inside: Annotated[tuple[RowClass, ...], Saved("classes")]
+    conditions: Annotated[Conditions, SKIPPED] = field(default_factory=dict)
+    conditions_probability: Annotated[float, SKIPPED] = 1.0
+    condition_numbers: Annotated[Mapping[int, str], SKIPPED] = field(
+        default_factory=dict, kw_only=True
+    )
+
+    to_record = stored
 
     @classmethod
     def of(cls, schema: Schema, rows: Rows, found: Components) -> "MixtureDensity":
@@ -353,44 +357,25 @@ class MixtureDensity(DensityParts):
             classes.append({"count": float(self.counts[k]), "share": share, "stands_out": told})
         return {"classes": classes}
 
-    def to_record(self) -> dict[str, Any]:
-        """Return the record for a saved file."""
-        classes = [
-            {"parents": list(one.parents), "tables": [table.tolist() for table in one.tables]}
-            for one in self.inside
-        ]
-        shares = self.probabilities.tolist()
-        return {"counts": self.counts.tolist(), "shares": shares, "classes": classes}
-
     @classmethod
     def from_record(cls, record: Mapping[str, Any], schema: Schema) -> "MixtureDensity":
-        """Rebuild from the result of `to_record`; ModelFileError if it is inconsistent."""
-        shares = read_array(record, "shares", (len(record["classes"]),))
-        counts = read_array(record, "counts", shares.shape, least=0)
-        inside = []
-        for one in record["classes"]:
-            parents = tuple(one["parents"])
-            tables = tuple(np.array(table, np.float64) for table in one["tables"])
-            if any(type(j) is not int or not -1 <= j < schema.n_columns for j in parents):
-                raise ModelFileError(f"parents of columns must be columns or -1, got {parents}")
-            levels = schema.n_levels.tolist()
-            shapes = [
-                (own,) if j < 0 else (levels[j], own)
-                for own, j in zip(levels, parents, strict=True)
-            ]
-            if [table.shape for table in tables] != shapes or not all(map(_are_shares, tables)):
-                raise ModelFileError("tables of a class must be probabilities of its levels")
-            inside.append(RowClass(parents, tables))
-            if len(inside[-1].order) != schema.n_columns:
-                raise ModelFileError(f"parents of columns must form no circle, got {parents}")
-        if not _are_shares(shares) or not counts.sum() > 0:
-            raise ModelFileError("shares of classes must be probabilities, and counts not all 0")
-        return cls(schema, counts, shares, tuple(inside))
-
-
-def _are_shares(values: Floats) -> bool:
-    sums = values.sum(axis=-1)
-    return bool(values.size and (values >= 0).all() and (abs(sums - 1) <= _TOLERANCE).all())
+        """Rebuild from the result of `to_record`; raises as `restored`."""
+        found: MixtureDensity = restored(cls, record, {"schema": schema})
+        n_levels = schema.n_levels.tolist()
+        for one in found.inside:
+            pairs = zip(n_levels, one.parents, strict=True)
+            shapes = [(own,) if j < 0 else (n_levels[j], own) for own, j in pairs]
+            if [table.shape for table in one.tables] != shapes or not all(
+                map(are_shares, one.tables)
+            ):
+                raise ValueError("tables of a class must be probabilities of its levels")
+            if len(one.order) != schema.n_columns:
+                raise ValueError(f"parents of columns must form no circle, got {one.parents}")
+        if len(found.inside) != found.counts.size or not are_shares(found.probabilities):
+            raise ValueError("shares of classes must be probabilities, one for each class")
+        if not found.counts.sum() > 0:
+            raise ValueError("counts of classes must not all be 0")
+        return found
 
 
 def log_of(values: Floats) -> Floats:

@@ -22,16 +22,18 @@ Both steps are products of matrices. Their rows have a 1, and indicators of each
 except the first, which follows by differences, because the levels of a column sum to one.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from bayescascade.base.arrays import Flags, Floats, Integers
+from bayescascade.base.store import Within, Words
 from bayescascade.data.table import Table
 
 KINDS = ("independent", "dependent")
@@ -117,9 +119,9 @@ class Rows:
 class Settings(NamedTuple):
     """The settings of a mixture: kind, smoothing and number of its classes."""
 
-    kind: str
-    smoothing: float
-    n_components: int
+    kind: Annotated[str, Words(*KINDS, "cascade")]
+    smoothing: Annotated[float, Within(above=0, null=math.nan)]  # NaN for a cascade
+    n_components: Annotated[int, Within(1)]
 
 
 class Components(NamedTuple):
