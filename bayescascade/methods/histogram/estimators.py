@@ -16,9 +16,9 @@ evenly than by chance, the histogram is nearly uniform. Only cells with rows are
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.arrays import Codes, Floats
 from bayescascade.base.errors import ModelFileError
-from bayescascade.base.validation import check_real
+from bayescascade.base.store import Of, Saved
 from bayescascade.data.table import Table
 from bayescascade.methods.histogram.cells import CellDensity
 from bayescascade.methods.histogram.parameters import HistogramParameters
@@ -37,6 +37,7 @@ from bayescascade.report.page import BLANK, Page, Pieces
 
 _LEAST_TOTAL = 1e-6  # total pseudo-rows
 _TOLERANCE = 1e-6  # between a file's numbers and those from its counts
+_CODES = Of("cells", None, kind=np.int32, least=0, most=2**31 - 1)
 _MOST_TIMES_ROWS = 1e6  # times the rows; beyond, the rows do not matter
 
 
@@ -89,12 +90,18 @@ class SmoothedHistogram(Baseline[CellDensity]):
 
     pseudo_count: float | None = HistogramParameters.pseudo_count.default
 
+    log_total_: Annotated[float, Saved("log_total")] = field(init=False)
+    log_evidence_: Annotated[float, Saved("log_evidence")] = field(init=False)
+    # cells with rows, and the weight of the rows in each
+    _cells: Annotated[Codes, _CODES, Saved("cells")] = field(init=False)
+    _weights: Annotated[Floats, Of("cells", above=0), Saved("counts")] = field(init=False)
+
     @property
     def learned_(self) -> CellDensity:
         """The cells with rows, and all other cells together."""
         check_is_fitted(self, "_weights")
         log_pseudo_count = self.log_total_ - self.log_n_cells_
-        return CellDensity.of(self.schema_, self._codes, self._weights, log_pseudo_count)
+        return CellDensity.of(self.schema_, self._cells.T, self._weights, log_pseudo_count)
 
     cells_ = learned_
 
@@ -126,7 +133,7 @@ class SmoothedHistogram(Baseline[CellDensity]):
 
     def _learn_cells(self, codes: Codes, weights: Floats) -> None:
         """Learn from cells, (n_columns, n_cells), and the weight > 0 of the rows in each."""
-        self._codes, self._weights = codes, weights
+        self._cells, self._weights = codes.T, weights
         self.log_n_cells_ = math.fsum(math.log(n) for n in self.schema_.n_levels)
         if self.pseudo_count is None:
             most = _MOST_TIMES_ROWS * max(1.0, float(weights.sum()))
@@ -144,7 +151,7 @@ class SmoothedHistogram(Baseline[CellDensity]):
     def _tell_evidence(self) -> None:
         """Set the attributes that follow from the cells and the pseudo-rows."""
         self.pseudo_count_ = math.exp(self.log_total_ - self.log_n_cells_)
-        columns = zip(self.schema_.columns, self._codes, strict=True)
+        columns = zip(self.schema_.columns, self._cells.T, strict=True)
         volumes = sum(self._weights @ np.log(each.widths)[codes] for each, codes in columns)
         self.log_evidence_ = self._log_evidence(self.log_total_) - float(volumes)
 
@@ -161,48 +168,25 @@ class SmoothedHistogram(Baseline[CellDensity]):
         names = ("log_n_cells", "pseudo_count", "log_total", "log_evidence")
         return {name: getattr(self, f"{name}_") for name in names}
 
-    def _own_record(self) -> dict[str, Any]:
-        return {
-            "cells": self._codes.T.tolist(),
-            "counts": self._weights.tolist(),
-            "log_total": self.log_total_,
-            "log_evidence": self.log_evidence_,
-        }
-
     def _read_own(self, record: Mapping[str, Any]) -> None:
-        codes, weights = np.array(record["cells"]), np.array(record["counts"], np.float64)
-        n_levels = self.schema_.n_levels
-        if codes.dtype.kind != "i" or codes.shape != (weights.size, n_levels.size):
-            raise ModelFileError(
-                f"saved cells must be {weights.size} lists of {n_levels.size} codes, as many as "
-                f"there are counts, got an array of shape {codes.shape}"
-            )
-        if not ((codes >= 0) & (codes < n_levels)).all():
-            raise ModelFileError("the codes of saved cells must be those of levels")
-        if np.unique(codes, axis=0).shape != codes.shape:
-            raise ModelFileError("saved cells must be different")
-        if not (weights > 0).all() or not 0 < math.fsum(weights) < math.inf:
-            raise ModelFileError("the counts of saved cells must be finite and > 0")
-        log_evidence = float(record["log_evidence"])
-        self._codes, self._weights = np.ascontiguousarray(codes.T, np.int32), weights
-        self.log_n_cells_ = math.fsum(math.log(n) for n in n_levels)
-        self.log_total_ = check_real("log_total", record["log_total"])
+        super()._read_own(record)
+        cells, log_evidence = self._cells, self.log_evidence_
+        is_each_new = cells.size and np.unique(cells, axis=0).shape == cells.shape
+        if not is_each_new or not (cells < self.schema_.n_levels).all():
+            raise ModelFileError("saved cells must be different, and of codes of levels")
+        self.log_n_cells_ = math.fsum(math.log(n) for n in self.schema_.n_levels)
         with np.errstate(over="ignore", invalid="ignore"):  # absurd counts give NaN, unequal
             self._tell_evidence()
-        least = _TOLERANCE * (1 + abs(self.log_evidence_))
-        if not abs(self.log_evidence_ - log_evidence) <= least:
-            raise ModelFileError(
-                f"a saved log evidence must follow from the counts, {self.log_evidence_!r}, "
-                f"got {log_evidence!r}"
-            )
+        self._check_equal("log evidence", log_evidence, self.log_evidence_)
+        self.log_evidence_ = log_evidence
         if self.pseudo_count is not None:
             expected = math.log(self.pseudo_count) + self.log_n_cells_
-            if not abs(expected - self.log_total_) <= _TOLERANCE * (1 + abs(expected)):
-                raise ModelFileError(
-                    f"a saved log_total must follow from pseudo_count, {expected!r}, "
-                    f"got {self.log_total_!r}"
-                )
-        self.log_evidence_ = log_evidence
+            self._check_equal("log_total", self.log_total_, expected)
+
+    @staticmethod
+    def _check_equal(name: str, saved: float, expected: float) -> None:
+        if not abs(expected - saved) <= _TOLERANCE * (1 + abs(expected)):
+            raise ModelFileError(f"a saved {name} must be about {expected!r}, got {saved!r}")
 
     def _shown(self) -> Page:
         return (*self.page(), BLANK, *self.learned_.page())
