@@ -1,15 +1,14 @@
 """The columns of linear classifiers: the numbers, and optionally steps at their quantiles."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from functools import cached_property
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.arrays import Floats, Integers
-from bayescascade.base.errors import ModelFileError
-from bayescascade.base.saved_arrays import read_array
+from bayescascade.base.store import GIVEN, As, Of, stored
 
 N_STEPS = 11
 """Maximum number of steps of a column."""
@@ -18,17 +17,34 @@ MOST_COLUMNS = 1000
 """If a matrix has more columns, or nearly as many, columns have fewer steps or none."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+def _read_cuts(data: list[float | None]) -> Floats:
+    return np.array([np.nan if cut is None else cut for cut in data], np.float64)
+
+
+@dataclass(frozen=True, eq=False)
 class Basis:
     """Columns made from the columns of a matrix, grouped by feature.
 
-    column (p,) int64: the column of the matrix; cut (p,): NaN for its numbers, otherwise the column
-    is 1 above the cut and 0 up to it; feature (p,) int64, ascending: its feature.
+    column (p,): the column of the matrix; cut (p,): NaN for its numbers, otherwise the column is 1
+    above the cut and 0 up to it; source (m,): the feature of each column of the matrix.
     """
 
-    column: Integers
-    cut: Floats
-    feature: Integers
+    column: Annotated[Integers, Of("basis", kind=np.int64)]
+    cut: Annotated[Floats, As(stored, _read_cuts)]
+    source: Annotated[NDArray[np.integer[Any]], GIVEN]
+
+    def __post_init__(self) -> None:
+        every = np.arange(len(self.source))
+        is_sorted = (
+            np.array_equal(np.unique(self.column), every) and (np.diff(self.column) >= 0).all()
+        )
+        if not is_sorted or self.cut.shape != self.column.shape or np.isinf(self.cut).any():
+            raise ValueError("a basis must have the columns of the matrix in order")
+
+    @cached_property
+    def feature(self) -> Integers:
+        """The feature of each column, (p,) int64, ascending."""
+        return np.asarray(self.source, np.int64)[self.column]
 
     @classmethod
     def of(cls, kind: str, rows: Floats, source: NDArray[np.integer[Any]]) -> Self:
@@ -43,8 +59,7 @@ class Basis:
                 cuts = steps[steps < rows[:, place].max()].tolist()
             column += [place] * (1 + len(cuts))
             cut += [np.nan, *cuts]
-        places = np.array(column, np.int64)
-        return cls(places, np.array(cut), np.asarray(source, np.int64)[places])
+        return cls(np.array(column, np.int64), np.array(cut, np.float64), source)
 
     @property
     def n_columns(self) -> int:
@@ -68,22 +83,3 @@ class Basis:
         """Return the names of columns, given those of the matrix."""
         pairs = zip(self.column.tolist(), self.cut.tolist(), strict=True)
         return [names[j] if np.isnan(cut) else f"{names[j]} > {cut:.6g}" for j, cut in pairs]
-
-    def to_record(self) -> dict[str, Any]:
-        """Return plain JSON types."""
-        cuts = [None if np.isnan(cut) else cut for cut in self.cut.tolist()]
-        return {"column": self.column.tolist(), "cut": cuts}
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any], source: NDArray[np.integer[Any]]) -> Self:
-        """Rebuild a basis from `to_record`; ModelFileError if it does not fit the columns."""
-        column = read_array(record, "column", (None,), np.int64)
-        cut = np.array([np.nan if each is None else each for each in record["cut"]], np.float64)
-        if (
-            column.shape != cut.shape
-            or np.isinf(cut).any()
-            or not np.array_equal(np.unique(column), np.arange(len(source)))
-            or (np.diff(column) < 0).any()
-        ):
-            raise ModelFileError("a saved basis must have the columns of the matrix in order")
-        return cls(column, cut, np.asarray(source, np.int64)[column])

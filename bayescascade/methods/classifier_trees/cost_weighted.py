@@ -159,7 +159,7 @@ class CostWeightedLogisticClassifier(TriedClassifier):
             order, strengths[order], 0.0, 1.0, False, float(rows.weights.sum()), no_gate(), 0.0,
             (-1, -1), leaf,
         )  # fmt: skip
-        return ClassifierTree((node,), rows.basis, self.n_features_in_, rows.n_classes)
+        return ClassifierTree(rows.basis, (node,), self.n_features_in_, rows.n_classes)
 
     def _refitted(self, candidate: Candidate, rows: GrowingRows) -> ClassifierTree:
         (node,) = candidate.tree.nodes

@@ -133,7 +133,7 @@ def grow(rows: GrowingRows, items: CostItems, how: Growth) -> ClassifierTree:
                 rows.leaf(how.leaf, weights, columns, sums),
             )
         )
-    return ClassifierTree(_with_pairs(nodes), rows.basis, n_features, rows.n_classes)
+    return ClassifierTree(rows.basis, _with_pairs(nodes), n_features, rows.n_classes)
 
 
 def _with_pairs(nodes: list[ClassifierNode]) -> tuple[ClassifierNode, ...]:

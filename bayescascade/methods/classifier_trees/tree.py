@@ -1,17 +1,14 @@
 """A tree of linear classifiers: purchases and gates of its nodes, and predictors of leaves."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self, TypeAlias
+from typing import Annotated, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import softmax
 
 from bayescascade.base.arrays import Flags, Floats, Integers
-from bayescascade.base.errors import ModelFileError
-from bayescascade.base.saved_arrays import read_array
-from bayescascade.base.validation import check_choice
+from bayescascade.base.store import GIVEN, Of, Saved, Words
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.matrix_sides import readable_sql, value_sql
 from bayescascade.data.sql import sql_case, sql_literal
@@ -24,14 +21,18 @@ Score: TypeAlias = Callable[..., str]
 class Linear:
     """Linear predictor: c outputs of p columns of a basis, in the units of the columns.
 
-    columns (p,) int64; coefficients (c, p); intercepts (c,); kind: "softmax" of the outputs,
-    without the first class if c is one less than the classes; "shares", outputs clipped at 0.
+    columns (p,); coefficients (c, p); intercepts (c,); link: "softmax" of the outputs, without the
+    first class if c is one less than the classes; "shares", outputs clipped at 0.
     """
 
-    columns: Integers
-    coefficients: Floats
-    intercepts: Floats
-    kind: str = "softmax"
+    columns: Annotated[Integers, Of(None, kind=np.int64, below="basis")]
+    coefficients: Annotated[Floats, Of(None, None)]
+    intercepts: Annotated[Floats, Of(None)]
+    link: Annotated[str, Words("softmax", "shares"), Saved("kind")] = "softmax"
+
+    def __post_init__(self) -> None:
+        if self.coefficients.shape != (self.intercepts.size, self.columns.size):
+            raise ValueError("coefficients must be of each output and column")
 
     def outputs(self, basis: Basis, rows: Floats) -> Floats:
         """Return the outputs, (n, c), of rows of the matrix."""
@@ -41,7 +42,7 @@ class Linear:
     def probabilities(self, basis: Basis, rows: Floats) -> Floats:
         """Return the probability of each class, (n, n_classes), of rows of the matrix."""
         outputs = self.outputs(basis, rows)
-        if self.kind == "softmax":
+        if self.link == "softmax":
             if outputs.shape[1] == 1:
                 outputs = np.column_stack([np.zeros(len(outputs)), outputs])
             chances: Floats = softmax(outputs, axis=1)
@@ -52,36 +53,16 @@ class Linear:
         shares: Floats = outputs / outputs.sum(axis=1, keepdims=True)
         return shares
 
-    def to_record(self) -> dict[str, Any]:
-        """Return plain JSON types."""
-        return {
-            "columns": self.columns.tolist(),
-            "coefficients": self.coefficients.tolist(),
-            "intercepts": self.intercepts.tolist(),
-            "kind": self.kind,
-        }
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any], n_columns: int, n_outputs: int) -> Self:
-        """Rebuild one from `to_record`; ModelFileError if it has another number of outputs."""
-        columns = read_array(record, "columns", (None,), np.int64, least=0, most=n_columns - 1)
-        return cls(
-            columns,
-            read_array(record, "coefficients", (n_outputs, columns.size)),
-            read_array(record, "intercepts", (n_outputs,)),
-            check_choice("kind", record["kind"], ("softmax", "shares")),
-        )
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClassifierNode:
     """A node: its purchase, its gate, and its predictor as a leaf."""
 
     # (k,) int64: features in the order of buying, without those of nodes above
-    bought: Integers
+    bought: Annotated[Integers, Of("bought", kind=np.int64, below="features")]
     # (k,) float64: contribution of each to the share of variance explained at the node; if
     # features are bought together, norms of their coefficients for columns of variance 1
-    gains: Floats
+    gains: Annotated[Floats, Of("bought")]
     # explained, bound: that share with all features on the path, and a bound for all sets
     # within the node's budget
     explained: float
@@ -109,30 +90,15 @@ class ClassifierNode:
         """Intercept of the gate."""
         return float(self.gate.intercepts[0])
 
-    def to_record(self) -> dict[str, Any]:
-        """Return plain JSON types."""
-        return {
-            "bought": self.bought.tolist(),
-            "gains": self.gains.tolist(),
-            "explained": self.explained,
-            "bound": self.bound,
-            "is_exact": self.is_exact,
-            "weight": self.weight,
-            "gate": self.gate.to_record(),
-            "threshold": self.threshold,
-            "children": list(self.children),
-            "leaf": self.leaf.to_record(),
-        }
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClassifierTree:
     """A tree of linear classifiers over the columns of a basis."""
 
-    nodes: tuple[ClassifierNode, ...]  # breadth first: nodes[0] is the root
     basis: Basis
-    n_features: int
-    n_classes: int
+    nodes: tuple[ClassifierNode, ...]  # breadth first: nodes[0] is the root
+    n_features: Annotated[int, GIVEN]
+    n_classes: Annotated[int, GIVEN]
 
     @property
     def has(self) -> Flags:
@@ -193,55 +159,23 @@ class ClassifierTree:
             nodes.append(replace(cut[old], children=(number[above], number[below])))
         return replace(self, nodes=tuple(nodes))
 
-    def to_record(self) -> dict[str, Any]:
-        """Return plain JSON types."""
-        return {"basis": self.basis.to_record(), "nodes": [node.to_record() for node in self.nodes]}
-
-    @classmethod
-    def from_record(
-        cls, record: Mapping[str, Any], source: NDArray[np.integer[Any]], n_classes: int
-    ) -> Self:
-        """Rebuild a tree from `to_record`; checks that features are bought before reading."""
-        basis = Basis.from_record(record["basis"], source)
-        n_features = int(source[-1]) + 1
-        n_outputs = 1 if n_classes == 2 else n_classes
-        nodes = []
-        for node in record["nodes"]:
-            above, below = node["children"]
-            bought = read_array(node, "bought", (None,), np.int64, least=0, most=n_features - 1)
-            nodes.append(
-                ClassifierNode(
-                    bought,
-                    read_array(node, "gains", bought.shape),
-                    float(node["explained"]),
-                    float(node["bound"]),
-                    bool(node["is_exact"]),
-                    float(node["weight"]),
-                    Linear.from_record(node["gate"], basis.n_columns, 1),
-                    float(node["threshold"]),
-                    (int(above), int(below)),
-                    Linear.from_record(node["leaf"], basis.n_columns, n_outputs),
-                )
-            )
-        tree = cls(tuple(nodes), basis, n_features, n_classes)
-        tree._check()
-        return tree
-
-    def _check(self) -> None:
-        """Raise ModelFileError if this is no tree, or a node reads a feature that is not bought."""
+    def check(self) -> None:
+        """Raise ValueError if this is no tree, or a node reads a feature that is not bought."""
         children = [child for node in self.nodes for child in node.children if child >= 0]
         if not self.nodes or sorted(children) != list(range(1, len(self.nodes))):
-            raise ModelFileError("a saved tree's nodes must each be the child of one node before")
-        for place, node in enumerate(self.nodes):
+            raise ValueError("nodes must each be the child of one node before")
+        n_outputs = 1 if self.n_classes == 2 else self.n_classes
+        for place, (has, node) in enumerate(zip(self.has, self.nodes, strict=True)):
             above, below = node.children
             if (above < 0) != (below < 0) or (above >= 0 and min(above, below) <= place):
-                raise ModelFileError("a saved tree's children must come after their parent")
+                raise ValueError("children must come after their parent")
             if np.unique(node.bought).size < node.bought.size:
-                raise ModelFileError("a saved node must buy a feature once")
-        for has, node in zip(self.has, self.nodes, strict=True):
+                raise ValueError("a node must buy a feature once")
+            if (node.gate.intercepts.size, node.leaf.intercepts.size) != (1, n_outputs):
+                raise ValueError("a gate must have one output, and a leaf those of the classes")
             for linear in (node.gate, node.leaf):
                 if not has[self.basis.feature[linear.columns]].all():
-                    raise ModelFileError("a saved node must read only what is bought on its path")
+                    raise ValueError("a node must read only what is bought on its path")
 
 
 def tree_sql(
@@ -301,7 +235,7 @@ def _answer(leaf: Linear, score: Score, classes: Sequence[str], number: int | No
     """Return the prediction of a leaf: a class, or the probability of one."""
     n = len(classes)
     others = [place for place in range(n) if place != number]
-    if leaf.kind == "softmax":
+    if leaf.link == "softmax":
         signs = np.eye(n)[:, n - leaf.intercepts.size :]  # the second of two classes has a score
         if number is not None:
             powers = [f"EXP{score(leaf, signs[other] - signs[number])}" for other in others]

@@ -67,7 +67,7 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
     basis: str = CostWeightedParameters.basis.default
     missing: str = CostWeightedParameters.missing.default
 
-    tree_: ClassifierTree = field(init=False)
+    tree_: Annotated[ClassifierTree, Saved("tree")] = field(init=False)
     is_interrupted_: Annotated[bool, Saved("is_interrupted")] = field(init=False)
 
     _trial: Trial = field(init=False)
@@ -172,7 +172,7 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
         node = ClassifierNode(
             none, np.zeros(0), 0.0, 1.0, False, total, no_gate(), 0.0, (-1, -1), leaf
         )
-        self.tree_ = ClassifierTree((node,), rows.basis, self.n_features_in_, rows.n_classes)
+        self.tree_ = ClassifierTree(rows.basis, (node,), self.n_features_in_, rows.n_classes)
 
     # -- classifying -------------------------------------------------------------------------------
 
@@ -239,13 +239,14 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
 
     # -- files -------------------------------------------------------------------------------------
 
-    def _fields(self) -> dict[str, Any]:
-        return {**super()._fields(), "tree": self.tree_.to_record()}
+    def _sizes(self) -> dict[str, Any]:
+        source, n_features = self._encoder.source, self.n_features_in_
+        own = {"source": source, "n_features": n_features, "n_classes": len(self.classes_)}
+        return {**super()._sizes(), **own}
 
-    def _restore(self, record: Mapping[str, Any]) -> None:
-        super()._restore(record)
-        source, n_classes = self._encoder.source, len(self.classes_)
-        self.tree_ = ClassifierTree.from_record(record["tree"], source, n_classes)
+    def _read_own(self, record: Mapping[str, Any]) -> None:
+        super()._read_own(record)
+        self.tree_.check()
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "tree_")
