@@ -9,6 +9,7 @@ import numpy as np
 from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.saved_arrays import read_array
+from bayescascade.base.store import restored
 from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.adaptive.full import FullModel, Nobody, features_of, full_from_record
@@ -134,7 +135,10 @@ def _scores_from_record(record: Mapping[str, Any], n_outputs: int, n_columns: in
     """Rebuild scores from `to_record`; ModelFileError if the record is malformed."""
     if "trees" in record:
         return BoostedScores.from_record(record, n_outputs, n_columns)
-    return LinearScores.from_record(record, n_outputs, n_columns)
+    scores: LinearScores = restored(
+        LinearScores, record, {"scores": n_outputs, "columns": n_columns}
+    )
+    return scores
 
 
 class GatedWalk:

@@ -1,13 +1,13 @@
 """Adapt-Lin: scores of gate and local model are linear in columns of mean 0 and variance 1."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Annotated, NamedTuple, Self
 
 import numpy as np
 
 from bayescascade.base.arrays import Flags, Floats, Integers
-from bayescascade.base.saved_arrays import read_array
+from bayescascade.base.store import Of, Saved, stored
 from bayescascade.costs.acquisition import WholeWalk
 from bayescascade.costs.items import CostItems, CostNorms
 from bayescascade.data.cell_policy import Matrix
@@ -54,8 +54,10 @@ class LinearScores:
     intercept_ : (c,) float64
     """
 
-    coef_: Floats
-    intercept_: Floats
+    coef_: Annotated[Floats, Of("scores", "columns"), Saved("coef")]
+    intercept_: Annotated[Floats, Of("scores"), Saved("intercept")]
+
+    to_record = stored
 
     @classmethod
     def of_scaled(cls, part: Floats, scaling: Scaling) -> Self:
@@ -96,16 +98,6 @@ class LinearScores:
     def walk(self, means: Floats, encoder: MatrixEncoder) -> "LinearWalk":
         """Return a row without known columns."""
         return LinearWalk(self, means, encoder)
-
-    def to_record(self) -> dict[str, Any]:
-        """Return plain JSON types."""
-        return {"coef": self.coef_.tolist(), "intercept": self.intercept_.tolist()}
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any], n_outputs: int, n_columns: int) -> Self:
-        """Rebuild scores from `to_record`; ModelFileError if the record is malformed."""
-        coef = read_array(record, "coef", (n_outputs, n_columns))
-        return cls(coef, read_array(record, "intercept", (n_outputs,)))
 
 
 class LinearWalk(WholeWalk):
