@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from bayescascade import AdaptiveClassifier, FeatureCosts
 from bayescascade.base.threads import single_threaded
-from bayescascade.methods.adaptive.growing import Grower, Growth
+from bayescascade.methods.adaptive.growing import GateGrowth, Grower
 from bayescascade.methods.adaptive.linear import Scaling
 from bayescascade.methods.adaptive.objective import Problem
 from bayescascade.methods.adaptive.selecting import SHARES, Choosing
@@ -29,7 +29,7 @@ ITEMS = FeatureCosts().resolve(list(range(16)))
 
 def _ours(penalty, price):
     X, y = letter_rows(FOLDER)
-    grower = Grower.of(X, np.ones(len(X)), ITEMS, Growth(4, 1.0, 1.0, 0.1), penalty)
+    grower = Grower.of(X, np.ones(len(X)), ITEMS, GateGrowth(4, 1.0, 1.0, 0.1), penalty)
 
     def boost(n_trees):
         scores, prices = np.zeros(len(X)), grower.buying(price, np.ones(len(X)))

@@ -12,7 +12,7 @@ import pytest
 
 from bayescascade import CostSensitiveTreeClassifier, FeatureCosts, SubmodularTreeClassifier
 from bayescascade.methods.classifier_trees.basis import Basis
-from bayescascade.methods.classifier_trees.growing import GrowingRows, Growth, grow
+from bayescascade.methods.classifier_trees.growing import GrowingRows, NodeGrowth, grow
 from tests.benchmarks.budget_data import letter_rows
 from tests.benchmarks.figures import Figure, timed
 
@@ -29,7 +29,7 @@ def test_a_tree_of_depth_five(basis, at_most, report):
         def whole(leaf=leaf):
             made = Basis.of(basis, X, np.arange(16))
             rows = GrowingRows.of(made, X, y.astype(np.int64), np.ones(len(y)), 2)
-            return len(grow(rows, items, Growth((2.0,), leaf=leaf)).nodes)
+            return len(grow(rows, items, NodeGrowth((2.0,), leaf=leaf)).nodes)
 
         assert whole() == 31
         _, seconds = timed(whole, 3, process_time)

@@ -29,9 +29,9 @@ from bayescascade.data.labels import TrainingRows
 from bayescascade.data.levels import level_text
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.adaptive.boosted import LEAST, BoostedLearner, Boosting
-from bayescascade.methods.adaptive.choosing import AdaptiveFit, Trial, best_within
+from bayescascade.methods.adaptive.choosing import AdaptiveFit, GateTrial, best_within
 from bayescascade.methods.adaptive.gated import Gated, GatedWalk
-from bayescascade.methods.adaptive.growing import Growth
+from bayescascade.methods.adaptive.growing import GateGrowth
 from bayescascade.methods.adaptive.linear import LinearScores
 from bayescascade.methods.adaptive.objective import Problem
 from bayescascade.methods.adaptive.parameters import BoostedParameters
@@ -82,14 +82,14 @@ class GatedClassifier(WithinBudgets, BudgetedClassifier):
     _cells: CellPolicy = field(init=False)
     _model: Gated = field(init=False)
     _fit: AdaptiveFit | None = field(init=False)
-    _trial: Trial = field(init=False)
+    _trial: GateTrial = field(init=False)
 
     # -- fitting -----------------------------------------------------------------------------------
 
     @abstractmethod
     def _trial_of(
         self, given: GivenRows, validation: GivenRows | None, watch: Watch, generator: Any
-    ) -> Trial:
+    ) -> GateTrial:
         """Return the trial, in which nothing is tried yet."""
 
     @property
@@ -100,7 +100,7 @@ class GatedClassifier(WithinBudgets, BudgetedClassifier):
     def _try(
         self, budgets: Sequence[float | None], X: Any, y: Any, sample_weight: Any = None,
         X_val: Any = None, y_val: Any = None,
-    ) -> Trial:  # fmt: skip
+    ) -> GateTrial:  # fmt: skip
         del budgets
         self.declares.check(self)
         watch = Watch(self.time_limit)
@@ -152,7 +152,9 @@ class GatedClassifier(WithinBudgets, BudgetedClassifier):
         self, problem: Problem, n_rounds: int, n_greedy: int, full_share: float | None
     ) -> BoostedLearner:
         """Return the learner of boosted trees; n_greedy: number of trees without a gate."""
-        growth = Growth(int(self.max_depth), float(self.ridge), LEAST, float(self.learning_rate))
+        growth = GateGrowth(
+            int(self.max_depth), float(self.ridge), LEAST, float(self.learning_rate)
+        )
         boosting = Boosting(int(self.n_boosted), n_greedy, n_rounds, self.leaf == "newton")
         items = self._matrix_items
         return BoostedLearner(

@@ -27,11 +27,18 @@ from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.watch import check_time
 from bayescascade.costs.items import CostItems
 from bayescascade.costs.tried import coarse_first
-from bayescascade.methods.adaptive.growing import LEAF, BoostedScores, Grower, Growth, Prices, Tree
+from bayescascade.methods.adaptive.growing import (
+    LEAF,
+    BoostedScores,
+    GateGrowth,
+    Grower,
+    Prices,
+    Tree,
+)
 from bayescascade.methods.adaptive.objective import Problem, class_chances
 
 
-class Sums(NamedTuple):
+class BoostSums(NamedTuple):
     """Trees so far, and their sums for the rows: gates (n,) and outputs (c, n)."""
 
     gate: list[Tree]
@@ -55,13 +62,13 @@ class Boosting:
         logs = np.log(np.maximum(shares / shares.sum(), np.finfo(np.float64).tiny))
         return np.array([logs[1] - logs[0]]) if problem.n_outputs == 1 else logs
 
-    def empty(self, problem: Problem) -> Sums:
+    def empty(self, problem: Problem) -> BoostSums:
         """Return sums without trees."""
         n = len(problem.labels)
         outputs = np.repeat(self.start(problem)[:, np.newaxis], n, axis=1)
-        return Sums([], [], np.zeros(n), outputs)
+        return BoostSums([], [], np.zeros(n), outputs)
 
-    def greedy(self, problem: Problem, grower: Grower, price: float) -> Sums:
+    def greedy(self, problem: Problem, grower: Grower, price: float) -> BoostSums:
         """Return the local model of all rows, without a gate: GreedyMiser."""
         sums, kept = self.empty(problem), problem.weights
         prices = grower.buying(price, kept)
@@ -70,7 +77,7 @@ class Boosting:
             self._local(problem, grower, prices, kept, sums)
         return sums
 
-    def adapted(self, problem: Problem, grower: Grower, price: float, sums: Sums) -> Sums:
+    def adapted(self, problem: Problem, grower: Grower, price: float, sums: BoostSums) -> BoostSums:
         """Return gate and local model; the first shares are the best ones for the given sums."""
         for _ in range(self.n_rounds):
             shares = problem.split_at(sums.gates, sums.outputs.T).shares
@@ -83,7 +90,7 @@ class Boosting:
         return sums
 
     def _local(
-        self, problem: Problem, grower: Grower, prices: Prices, kept: Floats, sums: Sums
+        self, problem: Problem, grower: Grower, prices: Prices, kept: Floats, sums: BoostSums
     ) -> None:
         """Add a tree for each output; rows have weights `kept` (n,)."""
         slopes = -problem.pulls(sums.outputs.T)
@@ -98,7 +105,7 @@ class Boosting:
             sums.local.append(grower.grow(prices, kept * slopes[:, k], curvatures, output))
 
     def _gate(
-        self, problem: Problem, grower: Grower, prices: Prices, shares: Floats, sums: Sums
+        self, problem: Problem, grower: Grower, prices: Prices, shares: Floats, sums: BoostSums
     ) -> None:
         """Add a tree to the gate."""
         weights, chances = problem.weights, expit(sums.gates)
@@ -142,7 +149,7 @@ class BoostedLearner:
     problem: Problem
     items: CostItems
     boosting: Boosting
-    growth: Growth
+    growth: GateGrowth
     penalty: str | None
     tradeoff: float | None
     full_share: float | None
@@ -202,7 +209,7 @@ class BoostedLearner:
         items = self.items
         costs = np.array([items.costs[items.of_column(j)].sum() for j in range(items.n_columns)])
         costs = np.maximum(costs, _LEAST_COST * costs.max())
-        found: dict[bytes, tuple[Grower, Sums]] = {}
+        found: dict[bytes, tuple[Grower, BoostSums]] = {}
         for exponent in (0.0, 1.0) if costs.min() < costs.max() else (0.0,):
             columns = np.arange(len(costs))
             while columns.size:
@@ -218,7 +225,7 @@ class BoostedLearner:
                 n_kept = min(columns.size - 1, int(_KEPT * columns.size))
                 columns = np.sort(columns[order[:n_kept]])
 
-    def _on(self, problem: Problem, columns: Integers, n_trees: int) -> tuple[Grower, Sums]:
+    def _on(self, problem: Problem, columns: Integers, n_trees: int) -> tuple[Grower, BoostSums]:
         """Return trees on some columns, all of which are free."""
         growth = self.growth._replace(rate=min(self.growth.rate, _SET_RATE))
         grower = Grower.of(problem.rows, problem.weights, self.items, growth, "none", columns)
@@ -251,7 +258,7 @@ class BoostedLearner:
         return tradeoff * (problem.total if penalty == "once" else 1.0)
 
     def _first(
-        self, problem: Problem, grower: Grower, sums: Sums, penalty: str, tradeoff: float,
+        self, problem: Problem, grower: Grower, sums: BoostSums, penalty: str, tradeoff: float,
         share: float,
     ) -> Iterator[BoostedFit]:  # fmt: skip
         """Yield some of the first trees of a fit, and finally all of them."""

@@ -129,7 +129,7 @@ class Learner(Protocol):
         """Return gate and local model of a fit, in the units of the columns."""
 
 
-class Trial(NamedTuple):
+class GateTrial(NamedTuple):
     """Candidates of `fit`, and the rows that they learned from."""
 
     fits: list[AdaptiveFit]

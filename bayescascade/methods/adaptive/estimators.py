@@ -16,7 +16,7 @@ from bayescascade.costs.classifier import budgeted_from_record
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.adaptive.base import HOW_TO_READ, GatedClassifier, score_table
-from bayescascade.methods.adaptive.choosing import Learner, Trial, counted, judges_of
+from bayescascade.methods.adaptive.choosing import GateTrial, Learner, counted, judges_of
 from bayescascade.methods.adaptive.fitting import fit_any, fit_budgeted, losses_of, own_estimator
 from bayescascade.methods.adaptive.full import OfAny, OfBudgeted, OfForest
 from bayescascade.methods.adaptive.gated import Gated, Scores
@@ -119,7 +119,7 @@ class AdaptiveClassifier(GatedClassifier):
 
     def _trial_of(
         self, given: GivenRows, validation: GivenRows | None, watch: Watch, generator: Any
-    ) -> Trial:
+    ) -> GateTrial:
         self._check_together()
         own = own_estimator(self.estimator, given)
         read = self._read(given, validation, own)
@@ -144,7 +144,7 @@ class AdaptiveClassifier(GatedClassifier):
         nothing = Gated.of(
             full.model, scaling.means, np.asarray(source, np.int64), shares / shares.sum()
         )
-        return Trial([], training, learner, nothing, judges, watch)
+        return GateTrial([], training, learner, nothing, judges, watch)
 
     def _learner_of(self, training: TrainingRows, losses: Floats, scaling: Scaling) -> Learner:
         """Return the learner of gates and local models."""

@@ -9,7 +9,7 @@ from bayescascade.base.watch import Watch
 from bayescascade.costs.feature_costs import Costs
 from bayescascade.data.given import GivenRows
 from bayescascade.methods.adaptive.base import GatedClassifier
-from bayescascade.methods.adaptive.choosing import Trial, counted, judges_of
+from bayescascade.methods.adaptive.choosing import GateTrial, counted, judges_of
 from bayescascade.methods.adaptive.full import Nobody
 from bayescascade.methods.adaptive.gated import Gated
 from bayescascade.methods.adaptive.growing import BoostedScores
@@ -76,7 +76,7 @@ class GreedyMiserClassifier(GatedClassifier):
 
     def _trial_of(
         self, given: GivenRows, validation: GivenRows | None, watch: Watch, generator: Any
-    ) -> Trial:
+    ) -> GateTrial:
         training = counted(self._read(given, validation))
         n, source = len(training.rows), np.asarray(self._encoder.source, np.int64)
         shares = np.bincount(training.labels, training.weights, training.n_classes)
@@ -92,7 +92,7 @@ class GreedyMiserClassifier(GatedClassifier):
         learner = self._boosted_learner(problem, 1, int(self.n_boosted), full_share=0.0)
         means = Scaling.of(training.rows, training.weights).means
         nothing = Gated.of(nobody, means, source, nobody.shares)
-        return Trial([], training, learner, nothing, judges, watch)
+        return GateTrial([], training, learner, nothing, judges, watch)
 
     @property
     def _cut(self) -> float:

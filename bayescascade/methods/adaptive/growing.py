@@ -17,7 +17,7 @@ from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.adaptive.kernels.trees import (
     LEAF,
     Binned,
-    Growth,
+    GateGrowth,
     Prices,
     Space,
     Tree,
@@ -28,7 +28,7 @@ from bayescascade.methods.forests.trees import Trees, linked, splits_from_dict
 
 _BLOCK = 8192  # rows whose leaves are in memory at a time
 
-__all__ = ["LEAF", "Grower", "Growth", "Prices", "Tree"]
+__all__ = ["LEAF", "GateGrowth", "Grower", "Prices", "Tree"]
 N_BINS = 63
 """Maximum number of bins of a column; missing cells have one more."""
 
@@ -140,13 +140,13 @@ class Grower:
     cuts: tuple[Floats, ...]
     columns: Integers
     n_columns: int
-    growth: Growth
+    growth: GateGrowth
     penalty: str
     space: Space
 
     @classmethod
     def of(
-        cls, rows: Matrix, weights: Floats, items: CostItems, growth: Growth, penalty: str,
+        cls, rows: Matrix, weights: Floats, items: CostItems, growth: GateGrowth, penalty: str,
         columns: Integers | None = None,
     ) -> Self:  # fmt: skip
         """Return the grower for rows (n, n_columns) and some columns, by default all."""

@@ -27,11 +27,11 @@ from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.auto_budget.parameters import AutoBudgetParameters
 from bayescascade.methods.auto_budget.trying import (
     EFFORTS,
-    Candidate,
     Judged,
     Judging,
-    Rows,
-    Tried,
+    MethodScore,
+    Sample,
+    Trials,
     Trying,
     best_within,
     judged,
@@ -50,10 +50,10 @@ _OF_CHOSEN = (
 )  # fmt: skip
 
 
-class _Trial(NamedTuple):
+class _MethodTrial(NamedTuple):
     """The fitted classifiers, and the rows that judged them."""
 
-    tried: list[Tried]
+    tried: list[Trials]
     found: list[Judged]
     judging: Judging
     watch: Watch
@@ -147,7 +147,7 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
     validation_error_error_: float = field(init=False)
     skipped_: Annotated[tuple[str, ...], Saved("skipped")] = field(init=False)
     behind_: Annotated[tuple[str, ...], Saved("behind")] = field(init=False)
-    _candidates: Annotated[tuple[Candidate, ...], Saved("candidates")] = field(init=False)
+    _candidates: Annotated[tuple[MethodScore, ...], Saved("candidates")] = field(init=False)
 
     # -- fitting -----------------------------------------------------------------------------------
 
@@ -164,7 +164,7 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
     def _try(
         self, budgets: Sequence[float | None], X: Any, y: Any, sample_weight: Any = None,
         X_val: Any = None, y_val: Any = None,
-    ) -> _Trial:  # fmt: skip
+    ) -> _MethodTrial:  # fmt: skip
         """Return the trial of all methods for some budgets; None is the cost of all features."""
         self.declares.check(self)
         methods = self.tried_methods
@@ -187,7 +187,7 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
             methods = [each for each, of_it in zip(methods, work, strict=True) if of_it <= most]
         given = {k: getattr(self, k) for k in ("costs", "unknown", "n_jobs", "random_state")}
         trying = Trying(judging, limits, given, self.n_trees, self.progress, self.effort)
-        tried: dict[str, Tried] = {}
+        tried: dict[str, Trials] = {}
         self.is_interrupted_ = False
         try:
             for one in trying.each(methods, watch):
@@ -208,10 +208,10 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         skipped = tuple(each.name for each in asked_for if each.name not in done)
         if watch.seconds is not None and skipped and not self.is_interrupted_:
             watch.is_up = True
-        return _Trial(kept, found, judging, watch, skipped, behind)
+        return _MethodTrial(kept, found, judging, watch, skipped, behind)
 
     def _judged(
-        self, trying: Trying, tried: list[Tried], watch: Watch
+        self, trying: Trying, tried: list[Trials], watch: Watch
     ) -> tuple[list[Judged], Judging]:
         """Return the candidates; the methods chosen for some budget learn from all rows."""
         judging, seen = trying.judging, np.ones_like(trying.judging.plain)
@@ -233,7 +233,7 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
 
     def _rows(
         self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any
-    ) -> tuple[Rows, Rows | None, float]:
+    ) -> tuple[Sample, Sample | None, float]:
         """Return training rows, validation rows, and the cost of all features."""
         owner = type(self).__name__
         given = GivenRows.labeled(X, y, sample_weight)
@@ -250,14 +250,14 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
             weights = check_weights("sample_weight", weights, len(labels))
             counted = labels[weights > 0]
         classes, _ = find_classes(counted, "y")
-        rows = Rows(given.plain(), labels, weights)
+        rows = Sample(given.plain(), labels, weights)
         if len(rows.X) != len(labels):
             raise DataError(f"y must have a label per row, {len(rows.X)}, got {len(labels)}")
         if validation is None:
             return rows, None, total
         judges = check_labels(validation.labels, "y_val", owner)
         label_codes(judges, classes, "y_val")
-        return rows, Rows(validation.plain(), judges), total
+        return rows, Sample(validation.plain(), judges), total
 
     def _chosen(self, budget: float | None) -> Self:
         trial = self._trial
@@ -366,9 +366,9 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         return pd.DataFrame([stored(one) for one in self._candidates])
 
     @property
-    def _firsts(self) -> dict[str, Candidate]:
+    def _firsts(self) -> dict[str, MethodScore]:
         """The best candidate of each method, the best first."""
-        firsts: dict[str, Candidate] = {}
+        firsts: dict[str, MethodScore] = {}
         for one in self._candidates:
             firsts.setdefault(one.method, one)
         return firsts

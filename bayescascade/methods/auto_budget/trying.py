@@ -63,7 +63,7 @@ EFFORTS = {
 method is not tried unless it is named."""
 
 
-class Tried(NamedTuple):
+class Trials(NamedTuple):
     """Classifiers of a method for each budget, and their errors on the judging rows."""
 
     method: str
@@ -73,18 +73,18 @@ class Tried(NamedTuple):
     is_final: bool = True  # whether all rows were learned from
 
 
-class Rows(NamedTuple):
+class Sample(NamedTuple):
     """Rows with labels and optional weights."""
 
     X: Any
     y: NDArray[Any]
     weights: Floats | None = None
 
-    def part(self, chosen: Flags) -> "Rows":
+    def part(self, chosen: Flags) -> "Sample":
         """Return some of the rows."""
         places = np.flatnonzero(chosen)
         weights = None if self.weights is None else self.weights[places]
-        return Rows(_safe_indexing(self.X, places), self.y[places], weights)
+        return Sample(_safe_indexing(self.X, places), self.y[places], weights)
 
     @property
     def commonest(self) -> Any:
@@ -96,12 +96,14 @@ class Rows(NamedTuple):
 class Judging(NamedTuple):
     """Rows to learn from, and judging rows; the same rows in cross-validation."""
 
-    learning: Rows
-    validation: Rows | None
+    learning: Sample
+    validation: Sample | None
     words: str  # the judging rows in words
 
     @classmethod
-    def of(cls, rows: Rows, validation: Rows | None, generator: np.random.Generator) -> "Judging":
+    def of(
+        cls, rows: Sample, validation: Sample | None, generator: np.random.Generator
+    ) -> "Judging":
         """Return the judging of methods for rows, with validation rows or without."""
         if validation is not None:
             return cls(rows, validation, "validation rows")
@@ -112,7 +114,7 @@ class Judging(NamedTuple):
         return cls(rows.part(~is_out), rows.part(is_out), "held-out rows")
 
     @property
-    def judges(self) -> Rows:
+    def judges(self) -> Sample:
         """The judging rows."""
         return self.learning if self.validation is None else self.validation
 
@@ -186,10 +188,10 @@ class Trying:
     report: Callable[[samplers.Progress], object] | None
     effort: str = "normal"  # "quick": the first round only, "thorough": no method is given up
     folds: range = range(N_FOLDS)  # of this round; with validation rows, the last learns from all
-    begun: Mapping[str, Tried] = field(default_factory=dict)  # by method, of the round before
+    begun: Mapping[str, Trials] = field(default_factory=dict)  # by method, of the round before
     n_done: int = 0  # methods in rounds before, for reports
 
-    def each(self, methods: Sequence[ListedBudgetLearner], watch: Watch) -> Iterator[Tried]:
+    def each(self, methods: Sequence[ListedBudgetLearner], watch: Watch) -> Iterator[Trials]:
         """Yield results of methods until time is up, after each of its rounds."""
         is_quick, has_rounds = self.effort == "quick", self.judging.has_first
         has_rounds &= watch.seconds is None and self.effort != "thorough"
@@ -199,7 +201,7 @@ class Trying:
         ends = _ENDS[:1] if is_quick else self.judging.ends
         trying = self
         for begin, end in pairwise((0, *ends)):
-            found: list[Tried] = []
+            found: list[Trials] = []
             trying = replace(trying, folds=range(begin, end))
             for one in trying._round(methods, watch):
                 found.append(one)
@@ -212,7 +214,7 @@ class Trying:
             trying = replace(trying, begun=begun, n_done=trying.n_done + len(methods))
             methods = [one for one in methods if one.name in kept]
 
-    def final(self, tried: Tried, watch: Watch) -> Tried:
+    def final(self, tried: Trials, watch: Watch) -> Trials:
         """Return the result of a method that learns from all rows, if there is time."""
         listed, judging = BUDGET_LEARNERS[tried.method], self.judging
         if judging.validation is not None:
@@ -227,7 +229,7 @@ class Trying:
                 found = list(tried.found)
         return tried._replace(found=found, is_final=True)
 
-    def _better_half(self, first: Sequence[Tried]) -> set[str]:
+    def _better_half(self, first: Sequence[Trials]) -> set[str]:
         """Return the methods that are best at some budget, and then those of the least error.
 
         After the first round at least two are kept, so that the last one compares.
@@ -241,7 +243,7 @@ class Trying:
         n_kept = max((len(first) + 1) // 2, 2 if self.begun else 1)
         return {first[place].method for place in order[:n_kept]}
 
-    def _round(self, methods: Sequence[ListedBudgetLearner], watch: Watch) -> Iterator[Tried]:
+    def _round(self, methods: Sequence[ListedBudgetLearner], watch: Watch) -> Iterator[Trials]:
         """Yield results of methods; the first is not given up, so that there is one."""
         is_needed = True
         for place, method in enumerate(methods):
@@ -267,7 +269,7 @@ class Trying:
 
     def _in_time(
         self, listed: ListedBudgetLearner, limit: float | None, *, is_needed: bool = False
-    ) -> Tried | None:
+    ) -> Trials | None:
         """Return the result of a method; None if it takes far longer than the limit."""
         try:
             with _alone():
@@ -275,7 +277,7 @@ class Trying:
         except OutOfTime:
             return None
 
-    def _tried(self, listed: ListedBudgetLearner, limit: float | None, is_needed: bool) -> Tried:
+    def _tried(self, listed: ListedBudgetLearner, limit: float | None, is_needed: bool) -> Trials:
         """Return the result of a method; OutOfTime if it takes far longer than the limit.
 
         A method that is a little late still gets half of a fair share of time for each fold left.
@@ -286,7 +288,7 @@ class Trying:
         most = None if limit is None or is_needed else _LATE * limit
         watch, late = Watch(limit), Watch(most)
 
-        def fit(rows: Rows, number: int) -> list[BudgetedClassifier]:
+        def fit(rows: Sample, number: int) -> list[BudgetedClassifier]:
             late.check()
             seconds = max(watch.left / (n_fits - number), fair / 2)
             return self._fitted(listed, rows, _FITTING * seconds, late)
@@ -298,7 +300,7 @@ class Trying:
                 learning = learning.part(judging.is_learned_first)
             found = fit(learning, 0)
             wrong = _wrong(found, validation, learning, late)
-            return Tried(listed.name, found, wrong, is_whole, is_whole)
+            return Trials(listed.name, found, wrong, is_whole, is_whole)
         wrong, folds = np.zeros((len(self.budgets), len(learning.y)), np.bool_), judging.folds
         if listed.name in self.begun:
             wrong = self.begun[listed.name].wrong.copy()
@@ -310,10 +312,10 @@ class Trying:
             if inside.any() and np.unique(others.y).size > 1:
                 found = of_fold = fit(others, number)
             wrong[:, inside] = _wrong(of_fold, judged, others, late)
-        return Tried(listed.name, found or fit(learning, 0), wrong, is_whole, False)
+        return Trials(listed.name, found or fit(learning, 0), wrong, is_whole, False)
 
     def _fitted(
-        self, listed: ListedBudgetLearner, rows: Rows, seconds: float, late: Watch
+        self, listed: ListedBudgetLearner, rows: Sample, seconds: float, late: Watch
     ) -> list[BudgetedClassifier]:
         """Return for each budget a classifier; OutOfTime between them."""
         given = {**listed.given, **listed.in_trials, **listed.of_trees(self.n_trees)}
@@ -348,7 +350,9 @@ def _alone() -> Iterator[None]:
         yield
 
 
-def _wrong(found: Sequence[BudgetedClassifier], judged: Rows, learned: Rows, late: Watch) -> Flags:
+def _wrong(
+    found: Sequence[BudgetedClassifier], judged: Sample, learned: Sample, late: Watch
+) -> Flags:
     """Return the errors of classifiers, or those of the commonest class if there are none.
 
     OutOfTime before all rows are predicted, as soon as the first ones show that it takes too long.
@@ -379,7 +383,7 @@ def _predicted(found: Sequence[BudgetedClassifier], X: Any) -> Iterator[NDArray[
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class MethodScore:
     """Error and cost of a method, fitted for a budget."""
 
     method: str
@@ -402,13 +406,13 @@ class Candidate:
 class Judged:
     """A fitted classifier, and its errors."""
 
-    candidate: Candidate
+    candidate: MethodScore
     model: BudgetedClassifier
     wrong: Flags  # (n_judging_rows,)
     shares: Floats  # (n_judging_rows,), shares of the budgets at which its method errs
     is_final: bool = True  # whether it learned from all rows
 
-    def beside(self, chosen: "Judged", n_judged: int) -> Candidate:
+    def beside(self, chosen: "Judged", n_judged: int) -> MethodScore:
         """Return the candidate with its difference from the one chosen of `n_judged`."""
         if self is chosen:
             return self.candidate
@@ -417,7 +421,7 @@ class Judged:
         return replace(self.candidate, above=difference, above_error=min(error, 1.0))
 
 
-def judged(tried: Sequence[Tried], budgets: Sequence[float], judging: Judging) -> list[Judged]:
+def judged(tried: Sequence[Trials], budgets: Sequence[float], judging: Judging) -> list[Judged]:
     """Return all classifiers that were fitted, method by method.
 
     A classifier that is no better than buying nothing buys nothing. Then its errors are the rows
@@ -435,7 +439,7 @@ def judged(tried: Sequence[Tried], budgets: Sequence[float], judging: Judging) -
         errors = judging.errors(wrong).tolist()
         for budget, model, of_model, error in zip(budgets, one.found, wrong, errors, strict=True):
             deviation = _deviation(error, judging.n_judges)
-            candidate = Candidate(one.method, budget, error, deviation, model.validation_cost_)
+            candidate = MethodScore(one.method, budget, error, deviation, model.validation_cost_)
             found.append(Judged(candidate, model, of_model, wrong.mean(axis=0), one.is_final))
     return found
 
@@ -468,7 +472,7 @@ def without_cost(one: Judged, budget: float, wrong: Flags, error: float) -> Judg
     """Return a copy that buys nothing; `wrong` are the errors of the commonest class."""
     model = copy.copy(one.model)
     model._buy_nothing()
-    candidate = Candidate(one.candidate.method, budget, error, _deviation(error, len(wrong)), 0.0)
+    candidate = MethodScore(one.candidate.method, budget, error, _deviation(error, len(wrong)), 0.0)
     return Judged(candidate, model, wrong, wrong.astype(np.float64))
 
 

@@ -28,9 +28,9 @@ from bayescascade.methods.cascade_mixtures.learning import (
 from bayescascade.methods.cascade_mixtures.parameters import MixtureParameters
 from bayescascade.methods.cascades.auto_cascade import AutoCascade
 from bayescascade.methods.cascades.density import LearnedDensityTree
-from bayescascade.methods.mixtures.choosing import NUMBERS, SMOOTHINGS, Candidate, Chooser
+from bayescascade.methods.mixtures.choosing import NUMBERS, SMOOTHINGS, Chooser, Scored
 from bayescascade.methods.mixtures.density import MixtureDensity
-from bayescascade.methods.mixtures.em import KINDS, Settings
+from bayescascade.methods.mixtures.em import KINDS, EMSettings
 from bayescascade.model.baseline import Baseline
 from bayescascade.model.page import data_pieces
 from bayescascade.model.search import Seed, seed_sequence
@@ -152,7 +152,7 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
     objective_: Annotated[Floats, Of(None), Saved("objective")] = field(init=False)
     log_likelihood_: Annotated[float, Within(null=nan), Saved("log_likelihood")] = field(init=False)
     entropy_: Annotated[float, Within(0, 1), Saved("entropy")] = field(init=False)
-    _candidates: Annotated[list[Candidate], Saved("candidates")] = field(init=False)
+    _candidates: Annotated[list[Scored], Saved("candidates")] = field(init=False)
     _found: MixtureDensity | AutoCascade = field(init=False)
 
     # -- fitting -----------------------------------------------------------------------------------
@@ -245,7 +245,7 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
         return self._found
 
     @property
-    def _settings(self) -> Settings:
+    def _settings(self) -> EMSettings:
         check_is_fitted(self, "_found")
         return self._candidates[0].settings
 

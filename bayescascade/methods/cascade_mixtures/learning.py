@@ -29,9 +29,9 @@ from bayescascade.base.watch import OutOfTime
 from bayescascade.methods.cascades.auto_cascade import AutoCascade
 from bayescascade.methods.cascades.choosing import Choice, Chooser as CascadeChooser
 from bayescascade.methods.cascades.held_out import HeldOut
-from bayescascade.methods.mixtures.choosing import Candidate, Chooser, climb_all
+from bayescascade.methods.mixtures.choosing import Chooser, Scored, climb_all
 from bayescascade.methods.mixtures.density import MixtureDensity
-from bayescascade.methods.mixtures.em import Rows, Settings
+from bayescascade.methods.mixtures.em import EMSettings, Indicators
 from bayescascade.model.summary import FitSummary
 from bayescascade.report.page import BLANK, Numbers, Page, Pieces, PrintedTable
 
@@ -48,10 +48,10 @@ _FAIR = (
 )
 
 
-class Found(NamedTuple):
+class FoundMixture(NamedTuple):
     """The candidates, the chosen one first; the fitted density; and the objective of its steps."""
 
-    candidates: list[Candidate]
+    candidates: list[Scored]
     density: MixtureDensity | AutoCascade
     summary: FitSummary
     objective: Floats
@@ -59,12 +59,12 @@ class Found(NamedTuple):
 
 def learn(
     chooser: Chooser, cascade: AutoCascade, kind: str, n_starts: int, seeds: list[SeedSequence]
-) -> Found:
+) -> FoundMixture:
     """Return the fit; a cascade is a candidate if it is the given kind or all settings are "auto".
 
     `seeds` are for EM's starts and for the cascade.
     """
-    candidates, model = list[Candidate](), None
+    candidates, model = list[Scored](), None
     if kind != ONE:
         with single_threaded(), chooser.watch.part(_OF_CHOICE):
             candidates = chooser.choose()
@@ -73,18 +73,18 @@ def learn(
         model = _weigh_cascade(chooser, cascade, candidates, seeds[1])
     if model is None:
         return _climb(chooser, candidates, n_starts, cascade.time_limit, seeds[0])
-    return Found(candidates, model, model.summary_, np.empty(0))
+    return FoundMixture(candidates, model, model.summary_, np.empty(0))
 
 
 def _climb(
     chooser: Chooser,
-    candidates: list[Candidate],
+    candidates: list[Scored],
     n_starts: int,
     time_limit: float | None,
     seed: SeedSequence,
-) -> Found:
+) -> FoundMixture:
     """Climb by EM to the mixture with the chosen settings."""
-    table, watch, rows = chooser.table, chooser.watch, Rows.of(chooser.table)
+    table, watch, rows = chooser.table, chooser.watch, Indicators.of(chooser.table)
     n_starts = 1 if chooser.is_interrupted else n_starts
     with single_threaded():
         (climbs,), is_interrupted = climb_all(
@@ -98,11 +98,11 @@ def _climb(
         stopped_after=time_limit if watch.is_over() else None,
     )  # fmt: skip
     density = MixtureDensity.of(table.schema, rows, best.components)
-    return Found(candidates, density, summary, np.array(best.objective))
+    return FoundMixture(candidates, density, summary, np.array(best.objective))
 
 
 def _weigh_cascade(
-    chooser: Chooser, cascade: AutoCascade, candidates: list[Candidate], seed: SeedSequence
+    chooser: Chooser, cascade: AutoCascade, candidates: list[Scored], seed: SeedSequence
 ) -> AutoCascade | None:
     """Add a cascade to the candidates, and return it fitted if it is better or required."""
     watch, is_only = chooser.watch, not candidates
@@ -116,7 +116,7 @@ def _weigh_cascade(
         return None
     if not is_only and found.choice.is_interrupted:
         chooser.is_interrupted = not found.choice.is_out_of_time
-    weighed = Candidate(Settings(ONE, nan, 1), found.held_out)
+    weighed = Scored(EMSettings(ONE, nan, 1), found.held_out)
     if is_only or found.gain > 0:
         candidates.insert(0, weighed)
         return cascade.fit_chosen(chooser.table, found.choice, watch, seed)
@@ -163,7 +163,7 @@ def weigh_cascade(
     return WeighedCascade(choice, score, score - beside[:n_folds].sum() / weights.sum())
 
 
-def page_of(candidates: list[Candidate]) -> Page:
+def page_of(candidates: list[Scored]) -> Page:
     """Return the best candidates; empty if there was no choice."""
     if isnan(candidates[0].held_out):
         return ()

@@ -29,7 +29,7 @@ from bayescascade.methods.hidden_trees import learning as hidden
 from bayescascade.methods.hidden_trees.density import HiddenDensity
 from bayescascade.methods.mixtures.choosing import NUMBERS, Chooser, climb_all
 from bayescascade.methods.mixtures.density import MixtureDensity
-from bayescascade.methods.mixtures.em import KINDS, Rows, Settings, log_cells
+from bayescascade.methods.mixtures.em import KINDS, EMSettings, Indicators, log_cells
 from bayescascade.model.stacking import stacking_weights
 
 _LEAST_GAIN, _LEAST_WEIGHT = 0.01, 0.05  # nats a row; in the first fold
@@ -129,9 +129,9 @@ def _learners(table: Table, seed: int, n_jobs: int | None) -> dict[str, Learn]:
     chosen_by, found_by = np.random.SeedSequence(seed).spawn(2)
     grid, steps = (KINDS, _SMOOTHINGS, NUMBERS), (_MAX_ITER, _TOL, n_threads, watch)
 
-    def mixture(settings: Settings) -> Learn:
+    def mixture(settings: EMSettings) -> Learn:
         def learn(tables: Sequence[Table]) -> list[MixtureDensity]:
-            rows = [Rows.of(one) for one in tables]
+            rows = [Indicators.of(one) for one in tables]
             found, is_interrupted = climb_all(rows, settings, found_by, _N_STARTS, *steps)
             if is_interrupted:
                 raise KeyboardInterrupt

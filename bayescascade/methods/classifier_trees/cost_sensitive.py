@@ -14,11 +14,11 @@ from bayescascade.costs.tried import coarse_first
 from bayescascade.methods.classifier_trees.cost_sensitive_posterior import (
     CostSensitiveTreePosterior,
 )
-from bayescascade.methods.classifier_trees.growing import GrowingRows, Growth, grow, refitted
+from bayescascade.methods.classifier_trees.growing import GrowingRows, NodeGrowth, grow, refitted
 from bayescascade.methods.classifier_trees.judges import (
-    Candidate,
+    JudgedTree,
     Judges,
-    Trial,
+    TreeTrial,
     node_table,
 )
 from bayescascade.methods.classifier_trees.parameters import CostSensitiveTreeParameters
@@ -42,7 +42,7 @@ _Amount = Annotated[float, Within(0)]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class CutTree(Candidate):
+class CutTree(JudgedTree):
     """A tree for a tradeoff, without small coefficients."""
 
     cut: float
@@ -127,7 +127,7 @@ class CostSensitiveTreeClassifier(TriedClassifier):
         items = self.items_
         least = min(float(items.costs[items.of_column(f)].sum()) for f in range(items.n_columns))
         amount = max(_START * float(items.costs.sum()), least)
-        how = Growth((amount,), "greedy", self.max_depth, "soft", "least_squares")
+        how = NodeGrowth((amount,), "greedy", self.max_depth, "soft", "least_squares")
         names = ("penalty", "loss_at", "smoothing", "temperature")
         given = {name: getattr(self, name) for name in names}
         with watch_in_use().part(_OF_START, is_final=True):
@@ -146,7 +146,7 @@ class CostSensitiveTreeClassifier(TriedClassifier):
             if run.interrupted:
                 raise KeyboardInterrupt
 
-    def _try(self, *given: Any, **more: Any) -> Trial:
+    def _try(self, *given: Any, **more: Any) -> TreeTrial:
         trial = super()._try(*given, **more)  # in an order that does not depend on the limit
         in_order = sorted(trial.candidates, key=attrgetter("posterior.tradeoff"))
         return trial._replace(candidates=tuple(in_order))
@@ -174,10 +174,10 @@ class CostSensitiveTreeClassifier(TriedClassifier):
             found.append(CutTree(**how, cut=cut, posterior=posterior, log_density=log_density))
         return found
 
-    def _refitted(self, candidate: Candidate, rows: GrowingRows) -> ClassifierTree:
+    def _refitted(self, candidate: JudgedTree, rows: GrowingRows) -> ClassifierTree:
         return refitted(candidate.tree, rows, "logistic")
 
-    def _become(self, candidate: Candidate) -> None:
+    def _become(self, candidate: JudgedTree) -> None:
         assert isinstance(candidate, CutTree)
         self._found, self.cut_ = candidate, candidate.cut
         self.tradeoff_ = candidate.posterior.tradeoff

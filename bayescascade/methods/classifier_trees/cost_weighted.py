@@ -14,9 +14,9 @@ from bayescascade.base.watch import watch_in_use
 from bayescascade.costs.items import CostItems, CostNorms
 from bayescascade.costs.limits import check_amounts, is_within
 from bayescascade.methods.classifier_trees.growing import GrowingRows
-from bayescascade.methods.classifier_trees.judges import Candidate, Judges, coefficient_table
+from bayescascade.methods.classifier_trees.judges import JudgedTree, Judges, coefficient_table
 from bayescascade.methods.classifier_trees.leaves import logistic_leaf, no_gate
-from bayescascade.methods.classifier_trees.logistic import LogisticProblem, Solution
+from bayescascade.methods.classifier_trees.logistic import LogisticFit, LogisticProblem
 from bayescascade.methods.classifier_trees.parameters import CostWeightedParameters
 from bayescascade.methods.classifier_trees.scaling import Standard
 from bayescascade.methods.classifier_trees.tree import ClassifierNode, ClassifierTree, Linear
@@ -31,7 +31,7 @@ _Amount = Annotated[float, Within(0)]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class PenaltyFit(Candidate):
+class PenaltyFit(JudgedTree):
     """The fit for a penalty: a tree with a single node."""
 
     penalty: float
@@ -140,7 +140,7 @@ class CostWeightedLogisticClassifier(TriedClassifier):
     def _chooses(self) -> bool:
         return self.budget is not None or self.penalty is None
 
-    def _tree(self, rows: GrowingRows, standard: Standard, solution: Solution) -> ClassifierTree:
+    def _tree(self, rows: GrowingRows, standard: Standard, solution: LogisticFit) -> ClassifierTree:
         """Return a tree with a single node, with all features that have a coefficient."""
         own = solution.coefficients[:-1]
         used = np.unique(rows.basis.feature[own.any(axis=1)])
@@ -161,13 +161,13 @@ class CostWeightedLogisticClassifier(TriedClassifier):
         )  # fmt: skip
         return ClassifierTree(rows.basis, (node,), self.n_features_in_, rows.n_classes)
 
-    def _refitted(self, candidate: Candidate, rows: GrowingRows) -> ClassifierTree:
+    def _refitted(self, candidate: JudgedTree, rows: GrowingRows) -> ClassifierTree:
         (node,) = candidate.tree.nodes
         if self.refit and not watch_in_use().is_over():
             node = replace(node, leaf=_without_penalty(rows, node.leaf.columns))
         return replace(candidate.tree, nodes=(node,))
 
-    def _become(self, candidate: Candidate) -> None:
+    def _become(self, candidate: JudgedTree) -> None:
         assert isinstance(candidate, PenaltyFit)
         self.penalty_, self.duality_gap_ = candidate.penalty, candidate.duality_gap
 

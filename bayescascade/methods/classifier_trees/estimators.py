@@ -12,10 +12,10 @@ import samplers
 from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import ParameterError
 from bayescascade.costs.limits import check_amounts, is_within
-from bayescascade.methods.classifier_trees.growing import GrowingRows, Growth, grow, refitted
+from bayescascade.methods.classifier_trees.growing import GrowingRows, NodeGrowth, grow, refitted
 from bayescascade.methods.classifier_trees.judges import (
     HOW_TO_READ,
-    Candidate,
+    JudgedTree,
     Judges,
     node_table,
     prunings,
@@ -110,19 +110,19 @@ class SubmodularTreeClassifier(TriedClassifier):
 
     def _candidates(
         self, rows: GrowingRows, judges: Judges, budgets: Sequence[float | None]
-    ) -> Iterator[Sequence[Candidate]]:
+    ) -> Iterator[Sequence[JudgedTree]]:
         tried = self._node_budgets(budgets)
         for n_done, node_budgets in enumerate(tried):
             if self.progress is not None:
                 self.progress(samplers.Progress("trees", n_done, len(tried), nan, nan, nan, {}))
-            how = Growth(node_budgets, self.selection, self.max_depth, self.weights, self.leaf)
+            how = NodeGrowth(node_budgets, self.selection, self.max_depth, self.weights, self.leaf)
             tree = grow(rows, self.items_, how)
             if self.prune:
                 yield prunings(tree, self.items_, judges.rows, judges.labels)
             else:
-                yield [Candidate(**judges.judge(tree, self.items_))]
+                yield [JudgedTree(**judges.judge(tree, self.items_))]
 
-    def _refitted(self, candidate: Candidate, rows: GrowingRows) -> ClassifierTree:
+    def _refitted(self, candidate: JudgedTree, rows: GrowingRows) -> ClassifierTree:
         return refitted(candidate.tree, rows, self.leaf)
 
     @property

@@ -15,7 +15,7 @@ from bayescascade.base.watch import watch_in_use
 from bayescascade.costs.items import CostItems
 from bayescascade.methods.classifier_trees.basis import Basis
 from bayescascade.methods.classifier_trees.leaves import gate_of, least_squares_leaf, logistic_leaf
-from bayescascade.methods.classifier_trees.scaling import Sums, squares_of
+from bayescascade.methods.classifier_trees.scaling import NodeSums, squares_of
 from bayescascade.methods.classifier_trees.selection import Node
 from bayescascade.methods.classifier_trees.tree import ClassifierNode, ClassifierTree, Linear
 
@@ -25,7 +25,7 @@ _LEAST_SHARE = 1e-3  # minimum share of a soft row that counts at a node
 
 
 @dataclass(frozen=True, slots=True)
-class Growth:
+class NodeGrowth:
     """How a tree is grown; see `SubmodularTreeClassifier`.
 
     node_budgets: one number for all nodes, or one for each, breadth first.
@@ -70,12 +70,12 @@ class GrowingRows:
         """The rows in the basis, (n, p)."""
         return self.basis.of_rows(self.rows)
 
-    def sums(self, weights: Floats) -> Sums:
+    def sums(self, weights: Floats) -> NodeSums:
         """Return the sums of squares at a node whose rows have these weights."""
         return squares_of(self.made, self.targets, weights)
 
     def leaf(
-        self, kind: str, weights: Floats, columns: Integers, sums: Sums | None = None
+        self, kind: str, weights: Floats, columns: Integers, sums: NodeSums | None = None
     ) -> Linear:
         """Return the predictor of a leaf whose rows have these weights, perhaps with its `sums`."""
         if kind == "least_squares":
@@ -93,7 +93,7 @@ class GrowingRows:
         )
 
 
-def grow(rows: GrowingRows, items: CostItems, how: Growth) -> ClassifierTree:
+def grow(rows: GrowingRows, items: CostItems, how: NodeGrowth) -> ClassifierTree:
     """Return a tree grown from rows; `items` are the costs of features.
 
     When the time limit is reached, nodes that have no children yet are leaves.
@@ -158,7 +158,7 @@ def refitted(tree: ClassifierTree, rows: GrowingRows, leaf: str) -> ClassifierTr
 
 
 def _children(
-    rows: GrowingRows, gate: Linear, weights: Floats, how: Growth, number: int
+    rows: GrowingRows, gate: Linear, weights: Floats, how: NodeGrowth, number: int
 ) -> tuple[float, tuple[Floats, Floats] | None]:
     """Return the threshold, and the weights of rows at both children, None for a leaf."""
     is_last = number + 1 >= 2 ** (how.max_depth - 1)

@@ -61,7 +61,7 @@ _MOST_OUTPUTS = 3  # classes with a column each
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Candidate:
+class JudgedTree:
     """A candidate with its error and cost on the judging rows."""
 
     tree: ClassifierTree
@@ -78,16 +78,16 @@ class Judges(NamedTuple):
     learns: Flags  # (n_training_rows,), which rows are learned from
 
     def judge(self, tree: ClassifierTree, items: CostItems) -> dict[str, Any]:
-        """Return the parts of a `Candidate`: a tree, its error and its mean cost."""
+        """Return the parts of a `JudgedTree`: a tree, its error and its mean cost."""
         wrong = tree.predict_proba(self.rows).argmax(axis=1) != self.labels
         costs = items.total(items.paid(tree.has))[tree.apply(self.rows)]
         return {"tree": tree, "error": float(wrong.mean()), "cost": float(costs.mean())}
 
 
-class Trial(NamedTuple):
+class TreeTrial(NamedTuple):
     """The candidates of `fit`."""
 
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[JudgedTree, ...]
     training: TrainingRows
     everything: GrowingRows
     judges: Judges
@@ -109,7 +109,7 @@ def judges_of(training: TrainingRows, chooses: bool, random_state: Any) -> Judge
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Pruning(Candidate):
+class PrunedTree(JudgedTree):
     """A pruned tree."""
 
     tradeoff: float  # the least one for which it is best
@@ -128,7 +128,7 @@ def prices_of(tree: ClassifierTree, items: CostItems) -> Floats:
 
 def prunings(
     tree: ClassifierTree, items: CostItems, rows: Floats, labels: Integers
-) -> list[Pruning]:
+) -> list[PrunedTree]:
     """Return the best prunings for rows (n, n_matrix_columns), the largest tree first."""
     n_nodes, n_rows = len(tree.nodes), len(rows)
     errors, costs = np.zeros(n_nodes), np.zeros(n_nodes)
@@ -145,7 +145,7 @@ def prunings(
         least_errors[place] = min(errors[place], further)
         if errors[place] <= further:  # no gain, or no nodes below
             leaves.add(place)
-    found: list[Pruning] = []
+    found: list[PrunedTree] = []
     tradeoff = 0.0
     while True:
         below, beyond = errors.copy(), np.zeros(n_nodes)
@@ -164,7 +164,7 @@ def prunings(
             cut = [place for place in leaves if place in reached]
             error, cost = float(below[0]) / n_rows, float(costs[0] + beyond[0])
             pruned = tree.cut_at(cut)
-            found.append(Pruning(tree=pruned, error=error, cost=cost, tradeoff=tradeoff))
+            found.append(PrunedTree(tree=pruned, error=error, cost=cost, tradeoff=tradeoff))
             if np.isinf(least):  # the remaining tree has no costs
                 return found
             tradeoff = least

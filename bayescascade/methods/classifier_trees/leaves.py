@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.threads import single_threaded
 from bayescascade.methods.classifier_trees.basis import Basis
-from bayescascade.methods.classifier_trees.scaling import Standard, Sums
+from bayescascade.methods.classifier_trees.scaling import NodeSums, Standard
 from bayescascade.methods.classifier_trees.tree import Linear
 
 _MOST_STEPS = 30  # for a solver: further steps do not change predictions visibly
@@ -27,8 +27,8 @@ Test errors in percent with 1, .1 and .02, two splits each, all features afforda
 """
 
 
-def linear_fit(sums: Sums, columns: Integers) -> tuple[Floats, Floats]:
-    """Return coefficients (p, c) of z-scores and the sums (p, p) of columns that vary; see `Sums`.
+def linear_fit(sums: NodeSums, columns: Integers) -> tuple[Floats, Floats]:
+    """Return coefficients (p, c) of z-scores, and the sums (p, p) of columns that vary.
 
     Coefficients of constant columns are 0; those of others minimize the ridge loss of `selection`.
     """
@@ -42,7 +42,7 @@ def linear_fit(sums: Sums, columns: Integers) -> tuple[Floats, Floats]:
     return found[columns], sums.squares[np.ix_(columns, columns)]
 
 
-def gate_of(sums: Sums, columns: Integers) -> Linear:
+def gate_of(sums: NodeSums, columns: Integers) -> Linear:
     """Return the score that divides rows: the leading direction of the least-squares fits."""
     fits, square = linear_fit(sums, columns)
     direction = np.ones(1)
@@ -59,7 +59,7 @@ def no_gate() -> Linear:
     return Linear(np.zeros(0, np.int64), np.zeros((1, 0)), np.zeros(1), "shares")
 
 
-def least_squares_leaf(sums: Sums, columns: Integers) -> Linear:
+def least_squares_leaf(sums: NodeSums, columns: Integers) -> Linear:
     """Return the least-squares fits of the indicators of classes, as in the papers."""
     fits, _ = linear_fit(sums, columns)
     target_scale, means = sums.scales[sums.n_columns :], sums.means[sums.n_columns :]

@@ -47,7 +47,7 @@ _ROUNDING = 1e-12
 _SINGULAR = 1e-13  # share of the largest eigenvalue
 
 
-class Solution(NamedTuple):
+class LogisticFit(NamedTuple):
     """Coefficients (p + 1, c), intercepts last, and their duality gap, nats per row."""
 
     penalty: float
@@ -79,7 +79,7 @@ class LogisticProblem:
         n_classes = self.indicators.shape[1]
         return 1 if n_classes == 2 else n_classes
 
-    def path(self, penalties: Sequence[float]) -> Iterator[Solution]:
+    def path(self, penalties: Sequence[float]) -> Iterator[LogisticFit]:
         """Yield the solution for each penalty, starting from the previous one."""
         start = np.zeros((self.rows.shape[1], self.n_outputs))
         for penalty in penalties:
@@ -102,7 +102,7 @@ class LogisticProblem:
         most = self.norms.least_amount(gradient, 0.0)
         return max(self.norms.least_amount(gradient, most), _ROUNDING)
 
-    def solve(self, penalty: float, start: Floats) -> Solution:
+    def solve(self, penalty: float, start: Floats) -> LogisticFit:
         """Return the best coefficients, by proximal Newton steps.
 
         A step minimizes the second-order expansion of the loss (an approximation for many
@@ -111,12 +111,15 @@ class LogisticProblem:
         sum has decreased.
         """
         here = self._at(start)
-        best, bound = Solution(penalty, start, np.inf), 0.0  # loss and penalty are never negative
+        best, bound = (
+            LogisticFit(penalty, start, np.inf),
+            0.0,
+        )  # loss and penalty are never negative
         for _ in range(_MOST_STEPS):
             check_time()
             value = here.loss + penalty * self.norms.total(here.coefficients)
             bound = max(bound, self._bound(here, penalty))
-            best = Solution(penalty, here.coefficients, max(value - bound, 0.0))
+            best = LogisticFit(penalty, here.coefficients, max(value - bound, 0.0))
             if best.gap <= GAP:
                 break
             there = self._step(here, value, penalty, _ENOUGH * best.gap)

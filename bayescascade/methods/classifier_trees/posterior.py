@@ -317,9 +317,9 @@ class SubmodularTreePosterior(CompiledPosterior[Purchases]):
         buying.all_parts(self.model, self._work(), has, found)
         return found
 
-    def _work(self) -> buying.Work:
+    def _work(self) -> buying.BuyingWork:
         size, n_columns = self.model.squares.shape[1], int(self.model.starts[-1])
-        return buying.Work(np.empty((n_columns, size)), np.empty(n_columns, np.int64))
+        return buying.BuyingWork(np.empty((n_columns, size)), np.empty(n_columns, np.int64))
 
 
 def solved(posterior: SubmodularTreePosterior, search: Search) -> Solution[Purchases]:

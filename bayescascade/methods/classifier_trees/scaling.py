@@ -13,7 +13,7 @@ RIDGE = 1e-6
 _LEAST_EXPONENT = 1000
 
 
-class Sums(NamedTuple):
+class NodeSums(NamedTuple):
     """Sums of squares of p columns and c targets at a node, and their scaling.
 
     squares (p + c, p + c); means, scales (p + c,): z-scores are (x - means) * scales; scales of
@@ -26,7 +26,7 @@ class Sums(NamedTuple):
     n_columns: int  # p
 
 
-def squares_of(columns: Floats, targets: Floats, weights: Floats, ridge: float = RIDGE) -> Sums:
+def squares_of(columns: Floats, targets: Floats, weights: Floats, ridge: float = RIDGE) -> NodeSums:
     """Return the sums of squares of columns and targets at a node.
 
     columns (n, p) get variance 1 at the node, or 0 if constant; targets (n, c) get variances of sum
@@ -54,7 +54,7 @@ def squares_of(columns: Floats, targets: Floats, weights: Floats, ridge: float =
     squares *= scale * scale[:, np.newaxis]
     places = np.flatnonzero(~is_constant[:n_columns])
     squares[places, places] = 1.0 + ridge
-    return Sums(squares, means, scale / units, n_columns)
+    return NodeSums(squares, means, scale / units, n_columns)
 
 
 def units_of(columns: Floats) -> Floats:

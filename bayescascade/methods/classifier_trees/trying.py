@@ -32,9 +32,9 @@ from bayescascade.data.sql import sql_literal
 from bayescascade.methods.classifier_trees.basis import Basis
 from bayescascade.methods.classifier_trees.growing import GrowingRows
 from bayescascade.methods.classifier_trees.judges import (
-    Candidate,
+    JudgedTree,
     Judges,
-    Trial,
+    TreeTrial,
     judges_of,
     path_words,
 )
@@ -70,7 +70,7 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
     tree_: Annotated[ClassifierTree, Saved("tree")] = field(init=False)
     is_interrupted_: Annotated[bool, Saved("is_interrupted")] = field(init=False)
 
-    _trial: Trial = field(init=False)
+    _trial: TreeTrial = field(init=False)
     _center: Annotated[Floats, Of("columns"), Saved("center")] = field(init=False)
     _class_shares: Annotated[Floats, Of("classes"), Saved("class_shares")] = field(init=False)
 
@@ -79,11 +79,11 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
     @abstractmethod
     def _candidates(
         self, rows: GrowingRows, judges: Judges, budgets: Sequence[float | None]
-    ) -> Iterator[Sequence[Candidate]]:
+    ) -> Iterator[Sequence[JudgedTree]]:
         """Yield candidates for some budgets, learned from rows, in batches."""
 
     @abstractmethod
-    def _refitted(self, candidate: Candidate, rows: GrowingRows) -> ClassifierTree:
+    def _refitted(self, candidate: JudgedTree, rows: GrowingRows) -> ClassifierTree:
         """Return the chosen tree, fitted to all rows."""
 
     @property
@@ -96,7 +96,7 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
         """The price of a unit of cost, in errors per row."""
         return 0.0
 
-    def _become(self, candidate: Candidate) -> None:
+    def _become(self, candidate: JudgedTree) -> None:
         """Keep attributes of the chosen candidate besides its tree."""
 
     # -- fitting -----------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
     def _try(
         self, budgets: Sequence[float | None], X: Any, y: Any, sample_weight: Any = None,
         X_val: Any = None, y_val: Any = None,
-    ) -> Trial:  # fmt: skip
+    ) -> TreeTrial:  # fmt: skip
         self.declares.check(self)
         watch = Watch(self.time_limit)
         given = GivenRows.labeled(X, y, sample_weight)
@@ -128,7 +128,7 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
             )
         portions = self._candidates(learned, judges, budgets)
         tried, self.is_interrupted_ = tried_in_time(portions, watch)
-        return Trial(tuple(tried), training, everything, judges, watch)
+        return TreeTrial(tuple(tried), training, everything, judges, watch)
 
     def _chosen(self, budget: float | None) -> Self:
         trial = self._trial

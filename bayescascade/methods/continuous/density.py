@@ -22,7 +22,7 @@ from bayescascade.base.errors import ModelFileError
 from bayescascade.base.saved_arrays import are_shares, read_array
 from bayescascade.data.conditions import subtract_widths
 from bayescascade.data.schema import Schema
-from bayescascade.methods.continuous.network import Reals, State, TreeCells, memberships
+from bayescascade.methods.continuous.network import NetState, Reals, TreeCells, memberships
 from bayescascade.model.packing import Unpacked, pack
 
 _AT_ONCE = 1 << 20  # numbers of an array of rows, levels and points
@@ -52,7 +52,7 @@ class ContinuousDensity:
     tables: tuple[Reals, ...]
 
     @classmethod
-    def of(cls, schema: Schema, cells: TreeCells, state: State) -> "ContinuousDensity":
+    def of(cls, schema: Schema, cells: TreeCells, state: NetState) -> "ContinuousDensity":
         """Build from what was learned."""
         tables = np.exp(cells.log_tables(state.network.layers(state.points)[2]))
         shares = np.exp(state.log_shares.astype(np.float64))

@@ -28,9 +28,9 @@ from bayescascade.methods.continuous.network import (
     DENSE_UP_TO,
     N_UNITS,
     Features,
+    NetState,
     Network,
     Reals,
-    State,
     TreeCells,
     chow_liu,
     gradient,
@@ -52,7 +52,7 @@ _FEWEST_POINTS, _MOST_POINTS, _MOST_PROBABILITIES = 64, 1024, 3_500_000  # 20 MB
 _FEWEST_CELLS, _FEWEST_ROWS = 30_000, 100  # of distinct rows; columns of one level do not count
 
 
-class Settings(NamedTuple):
+class NetSettings(NamedTuple):
     """The settings of a continuous mixture: numbers of steps, weight decay, number of points."""
 
     n_steps: int
@@ -76,7 +76,7 @@ class _Data(NamedTuple):
         """Return the features of some rows, float32."""
         return self.features[rows].astype(np.float32, copy=False)
 
-    def score(self, state: State) -> float:
+    def score(self, state: NetState) -> float:
         """Return the mean log density, without widths."""
         log_tables = self.cells.log_tables(state.network.layers(state.points)[2])
         of_features, total = self.cells.expand.T @ log_tables, 0.0
@@ -121,7 +121,7 @@ _AT_OWN = _Phase(0.02, 0.0, 1, is_refining=True)
 class _Adam:
     """Adam with decoupled weight decay, for arrays with their own factors of the rate."""
 
-    def __init__(self, state: State, phase: _Phase, decay: float) -> None:
+    def __init__(self, state: NetState, phase: _Phase, decay: float) -> None:
         slow = _NETWORK_RATE if phase.is_refining else 1.0
         self.arrays = [own.copy() for own in state.network]
         self._factors, self._decays = [slow] * len(self.arrays), [decay, 0.0] * 3
@@ -132,7 +132,7 @@ class _Adam:
         self._squares = [np.zeros_like(own) for own in self.arrays]
         self._t = 0
 
-    def climb(self, slopes: State, rate: float) -> None:
+    def climb(self, slopes: NetState, rate: float) -> None:
         """Move the arrays uphill, in place."""
         self._t += 1
         of_mean, of_square = 1 - _FIRST_BETA**self._t, np.sqrt(1 - _SECOND_BETA**self._t)
@@ -146,21 +146,21 @@ class _Adam:
             own *= 1 - rate * factor * decay
             own += (rate * factor / of_mean) * mean / (np.sqrt(square) / of_square + _TINY)
 
-    def state(self, points: Reals, shares: Reals) -> State:
+    def state(self, points: Reals, shares: Reals) -> NetState:
         """Return what is learned, at these points unless they are learned."""
-        return State(Network(*self.arrays[:6]), *(self.arrays[6:] or (points, shares)))
+        return NetState(Network(*self.arrays[:6]), *(self.arrays[6:] or (points, shares)))
 
 
 class _Best(NamedTuple):
     """The best state of a phase."""
 
-    state: State
+    state: NetState
     n_steps: int
     score: float  # of held-out rows; NaN without any
 
 
 def _climb(
-    start: State, phase: _Phase, n_steps: int, decay: float, data: _Data, held: _Data | None,
+    start: NetState, phase: _Phase, n_steps: int, decay: float, data: _Data, held: _Data | None,
     rng: np.random.Generator, watch: Watch,
 ) -> _Best:  # fmt: skip
     """Return the best state of a phase by held-out rows, or the last one without them."""
@@ -172,7 +172,7 @@ def _climb(
         watch.check()
         state = adam.state(start.points, start.shares)
         if not phase.is_refining:
-            state = State(state.network, _normal(fresh, N_FRESH), equal)
+            state = NetState(state.network, _normal(fresh, N_FRESH), equal)
         _, slopes = gradient(state, data.cells, *next(batches))
         adam.climb(slopes, phase.rate_at(step, n_steps))
         if held and (step + 1) % n_between == 0:
@@ -180,7 +180,7 @@ def _climb(
             score = held.score(state)
             waited = 0 if score > best.score + _LEAST_GAIN else waited + 1
             if score > best.score:
-                state = State(Network(*map(np.copy, state.network)), *map(np.copy, state[1:]))
+                state = NetState(Network(*map(np.copy, state.network)), *map(np.copy, state[1:]))
                 best = _Best(state, step + 1, score)
             if waited >= _PATIENCE:
                 break
@@ -201,16 +201,16 @@ def _normal(sequence: Any, n: int) -> Reals:
 
 
 def _learned(
-    tree: tuple[TreeCells, Reals], settings: Settings, table: Table, held: Table | None, seed: int,
-    watch: Watch,
-) -> tuple[State, Settings, float]:  # fmt: skip
+    tree: tuple[TreeCells, Reals], settings: NetSettings, table: Table, held: Table | None,
+    seed: int, watch: Watch,
+) -> tuple[NetState, NetSettings, float]:  # fmt: skip
     """Return the state after both phases, its settings, and the score of held-out rows."""
     cells, log_odds = tree
     drawn_by, first_by, then_by = np.random.default_rng(seed).spawn(3)
     data, scored = _Data.of(cells, table), None if held is None else _Data.of(cells, held)
     network = Network.random(log_odds, N_DIMS, drawn_by)
     points = _normal(_sobol(drawn_by), settings.n_points)
-    start = State(network, points, np.zeros(settings.n_points, np.float32))
+    start = NetState(network, points, np.zeros(settings.n_points, np.float32))
     n_steps, n_refining_steps, decay, _ = settings
     with single_threaded():
         first = _climb(start, _AT_FRESH, n_steps, decay, data, scored, first_by, watch)
@@ -231,7 +231,7 @@ def _operations(cells: TreeCells, n_points: int, n_held: float) -> float:
     return float(3.25 * n_columns * of_step + 4 * _N_CHECKS * n_points * n_held * of_row)
 
 
-def choose(table: Table, seed: int, most_operations: float, watch: Watch) -> Settings | None:
+def choose(table: Table, seed: int, most_operations: float, watch: Watch) -> NetSettings | None:
     """Return settings by held-out rows; None if that is too much work or it is not worth it.
 
     It is not for fewer than 30,000 cells in distinct rows, such as 1,500 rows of 20 columns: there
@@ -251,9 +251,9 @@ def choose(table: Table, seed: int, most_operations: float, watch: Watch) -> Set
     n_operations = _operations(tree[0], n_points, others.weights.size)
     if n_points < _FEWEST_POINTS or n_operations > most_operations:
         return None
-    tried = list[tuple[Settings, float]]()
+    tried = list[tuple[NetSettings, float]]()
     for decay in _DECAYS:
-        limits = Settings(_STEPS, _REFINING_STEPS, decay, n_points)
+        limits = NetSettings(_STEPS, _REFINING_STEPS, decay, n_points)
         tried.append(_learned(tree, limits, own, others, seed, watch)[1:])
         if tried[-1][0].n_steps > _EARLY * _STEPS:
             break
@@ -264,7 +264,7 @@ def choose(table: Table, seed: int, most_operations: float, watch: Watch) -> Set
     return best._replace(n_steps=n_steps, n_refining_steps=n_refining)  # for as many epochs
 
 
-def fitted(table: Table, settings: Settings, seed: int, watch: Watch) -> ContinuousDensity:
+def fitted(table: Table, settings: NetSettings, seed: int, watch: Watch) -> ContinuousDensity:
     """Return a continuous mixture of a table by these settings."""
     tree = chow_liu(table)
     state, _, _ = _learned(tree, settings, table, None, seed, watch)

@@ -34,7 +34,7 @@ from scipy.sparse import csr_array, eye_array, vstack
 
 from bayescascade.base.arrays import Integers
 from bayescascade.data.table import Table
-from bayescascade.methods.mixtures.em import Rows, Settings, maximized
+from bayescascade.methods.mixtures.em import EMSettings, Indicators, maximized
 
 Reals: TypeAlias = NDArray[np.floating]
 """float32 in learning, float64 in tests of formulas."""
@@ -136,8 +136,8 @@ def _differences(n_levels: int) -> Reals:
 
 def chow_liu(table: Table) -> tuple[TreeCells, Reals]:
     """Return the cells of the Chow-Liu tree of a table, and its log odds, (n_coded,)."""
-    rows = Rows.of(table)
-    settings, together = Settings("dependent", 1.0, 1), np.ones((rows.weights.size, 1))
+    rows = Indicators.of(table)
+    settings, together = EMSettings("dependent", 1.0, 1), np.ones((rows.weights.size, 1))
     found = maximized(rows, settings, together)
     assert found.parents is not None
     assert found.log_ratios is not None
@@ -204,7 +204,7 @@ def _rectified(values: Reals) -> Reals:
     return rectified
 
 
-class State(NamedTuple):
+class NetState(NamedTuple):
     """What is learned: a network, points (d, K), and log shares up to a constant, (K,)."""
 
     network: Network
@@ -231,8 +231,8 @@ def memberships(joint: Reals) -> Reals:
 
 
 def gradient(
-    state: State, cells: TreeCells, features: Features, weights: Reals
-) -> tuple[float, State]:
+    state: NetState, cells: TreeCells, features: Features, weights: Reals
+) -> tuple[float, NetState]:
     """Return the log density of weighted rows, and its derivatives by all that is learned."""
     a, b, log_odds = state.network.layers(state.points)
     log_tables, log_shares = cells.log_tables(log_odds), state.log_shares
@@ -244,4 +244,4 @@ def gradient(
     to_odds = counts[cells.coded] - of_blocks * np.exp(log_tables[cells.coded])
     network, points = state.network.back(state.points, a, b, to_odds)
     shares = joint.sum(axis=0) - weights.sum() * np.exp(log_shares)
-    return float(weights @ log_densities), State(network, points, shares)
+    return float(weights @ log_densities), NetState(network, points, shares)

@@ -6,7 +6,7 @@ from bayescascade.model.listed import ListedBudgetLearner
 from bayescascade.model.parameters import SAMPLED, SearchParameters
 
 
-class TreeParameters(Parameters):
+class CostTreeParameters(Parameters):
     """Parameters of the posterior."""
 
     concentration = Real(1.0, "Dirichlet parameter of a class", above=0.0)
@@ -16,7 +16,7 @@ class TreeParameters(Parameters):
     n_thresholds = Integer(32, "Thresholds of a column of numbers", minimum=1, maximum=65_536)
 
 
-class BudgetTreeParameters(TreeParameters, BudgetedParameters, SearchParameters):
+class BudgetTreeParameters(CostTreeParameters, BudgetedParameters, SearchParameters):
     """Parameters of `BudgetTreeClassifier`."""
 
     tradeoff = Real(None, "Nats that a unit of cost is worth", minimum=0.0, none="1")

@@ -33,7 +33,7 @@ from bayescascade.base.validation import check_real
 from bayescascade.costs.feature_costs import Costs
 from bayescascade.methods.cost_trees.kernels import layout
 from bayescascade.methods.cost_trees.kernels.sweep import MOVES, sweep
-from bayescascade.methods.cost_trees.parameters import TreeParameters
+from bayescascade.methods.cost_trees.parameters import CostTreeParameters
 from bayescascade.methods.cost_trees.tree import LEAF, BudgetTree, SplitCandidates
 from bayescascade.methods.forests.base import ReadRows, read_rows
 from bayescascade.methods.forests.forest import Forest
@@ -124,19 +124,19 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
         *,
         costs: Costs = None,
         tradeoff: float = 1.0,
-        concentration: float = TreeParameters.concentration.default,
-        split_probability: float = TreeParameters.split_probability.default,
-        max_leaves: int = TreeParameters.max_leaves.default,
-        min_leaf_weight: float = TreeParameters.min_leaf_weight.default,
-        n_thresholds: int = TreeParameters.n_thresholds.default,
+        concentration: float = CostTreeParameters.concentration.default,
+        split_probability: float = CostTreeParameters.split_probability.default,
+        max_leaves: int = CostTreeParameters.max_leaves.default,
+        min_leaf_weight: float = CostTreeParameters.min_leaf_weight.default,
+        n_thresholds: int = CostTreeParameters.n_thresholds.default,
         _read: ReadRows | None = None,  # instead of X, y, weights and costs
     ) -> None:
         self.tradeoff = check_real("tradeoff", tradeoff, minimum=0.0)
-        self.concentration = TreeParameters.concentration.check(concentration)
-        self.split_probability = TreeParameters.split_probability.check(split_probability)
-        self.max_leaves = TreeParameters.max_leaves.check(max_leaves)
-        self.min_leaf_weight = TreeParameters.min_leaf_weight.check(min_leaf_weight)
-        TreeParameters.n_thresholds.check(n_thresholds)
+        self.concentration = CostTreeParameters.concentration.check(concentration)
+        self.split_probability = CostTreeParameters.split_probability.check(split_probability)
+        self.max_leaves = CostTreeParameters.max_leaves.check(max_leaves)
+        self.min_leaf_weight = CostTreeParameters.min_leaf_weight.check(min_leaf_weight)
+        CostTreeParameters.n_thresholds.check(n_thresholds)
         encoder, priced, training = _read or read_rows(
             X, y, costs, type(self).__name__, sample_weight=sample_weight
         )

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from bayescascade.base.arrays import Codes, Floats, Integers
 from bayescascade.base.watch import check_time
-from bayescascade.methods.mixtures.em import Components, Rows, Settings, maximized
+from bayescascade.methods.mixtures.em import Components, EMSettings, Indicators, maximized
 
 Reals: TypeAlias = NDArray[np.floating]
 """float32 while learning, float64 in scores."""
@@ -68,9 +68,9 @@ class Counts(NamedTuple):
     levels: Sequence[Reals]  # (m, n_levels, h) each
 
 
-def started(rows: Rows, mixtures: Sequence[Components]) -> HiddenTrees:
+def started(rows: Indicators, mixtures: Sequence[Components]) -> HiddenTrees:
     """Return trees whose columns have the class of a mixture as their state, mostly."""
-    tree = maximized(rows, Settings("dependent", 1.0, 1), np.ones((rows.weights.size, 1)))
+    tree = maximized(rows, EMSettings("dependent", 1.0, 1), np.ones((rows.weights.size, 1)))
     assert tree.parents is not None
     shares = np.exp([[one.log_shares] for one in mixtures])
     moves = _KEEPS * np.eye(shares.shape[-1]) + (1 - _KEEPS) * shares
@@ -89,7 +89,7 @@ def with_missing(levels: Reals) -> Reals:
 
 
 def epochs(
-    rows: Rows, trees: HiddenTrees, smoothing: float, rng: np.random.Generator
+    rows: Indicators, trees: HiddenTrees, smoothing: float, rng: np.random.Generator
 ) -> Iterator[HiddenTrees]:
     """Yield the trees after each of `EPOCHS` passes of stepwise EM through the rows."""
     total = rows.weights.sum()

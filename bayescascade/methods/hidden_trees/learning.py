@@ -19,7 +19,7 @@ from bayescascade.data.table import Table
 from bayescascade.methods.hidden_trees.density import HiddenDensity
 from bayescascade.methods.hidden_trees.em import EPOCHS, HiddenTrees, epochs, pass_up, started
 from bayescascade.methods.mixtures.choosing import STARTS
-from bayescascade.methods.mixtures.em import Rows, Settings as MixtureSettings, climb
+from bayescascade.methods.mixtures.em import EMSettings as MixtureSettings, Indicators, climb
 
 _FEW_ROWS = 3_000  # by weight
 _SMOOTHINGS = (1.0, 0.3, 4.0)  # the last if the second is worse than the first
@@ -30,7 +30,7 @@ _FEWEST_ROWS = 10  # distinct
 _OF_COLUMN = 1e6  # operations of a column in a batch, at least, as Python takes time
 
 
-class Settings(NamedTuple):
+class HiddenSettings(NamedTuple):
     """The settings of trees of hidden states."""
 
     n_members: int
@@ -39,7 +39,7 @@ class Settings(NamedTuple):
     n_epochs: int
 
 
-def choose(table: Table, seed: int, most_operations: float) -> Settings | None:
+def choose(table: Table, seed: int, most_operations: float) -> HiddenSettings | None:
     """Return settings by held-out rows; None if that is too much work or there are too few rows.
 
     most_operations: of `choose` and `fitted` together, about 3e10 per second.
@@ -54,23 +54,28 @@ def choose(table: Table, seed: int, most_operations: float) -> Settings | None:
         return None
     rng = np.random.default_rng(seed)
     held = split_rows(table.weights, max(_N_FOLDS, n // _MOST_HELD), rng)[0]
-    own, others = Rows.of(with_weights(table, table.weights - held)), with_weights(table, held)
-    found: list[tuple[float, Settings]] = []
+    own, others = (
+        Indicators.of(with_weights(table, table.weights - held)),
+        with_weights(table, held),
+    )
+    found: list[tuple[float, HiddenSettings]] = []
     for a in _SMOOTHINGS[:n_tried]:
         if a != _SMOOTHINGS[2] or found[0][0] > found[1][0]:
-            found.append(_scored(own, others, Settings(m, h, a, EPOCHS), seed))
+            found.append(_scored(own, others, HiddenSettings(m, h, a, EPOCHS), seed))
     return max(found)[1]
 
 
-def fitted(table: Table, settings: Settings, seed: int) -> HiddenDensity:
+def fitted(table: Table, settings: HiddenSettings, seed: int) -> HiddenDensity:
     """Return the density of a table by these settings."""
     with single_threaded():
-        every = _epochs(Rows.of(table), settings, seed)
+        every = _epochs(Indicators.of(table), settings, seed)
         trees = next(islice(every, settings.n_epochs - 1, None))
     return HiddenDensity.of(table.schema, trees)
 
 
-def _scored(rows: Rows, others: Table, settings: Settings, seed: int) -> tuple[float, Settings]:
+def _scored(
+    rows: Indicators, others: Table, settings: HiddenSettings, seed: int
+) -> tuple[float, HiddenSettings]:
     """Return the best mean log density of other rows, without widths, and its number of epochs."""
     codes, best, n_worse = others.codes.astype(np.int32), (-np.inf, settings), 0
     with single_threaded():
@@ -84,7 +89,7 @@ def _scored(rows: Rows, others: Table, settings: Settings, seed: int) -> tuple[f
     return best
 
 
-def _epochs(rows: Rows, settings: Settings, seed: int) -> Iterator[HiddenTrees]:
+def _epochs(rows: Indicators, settings: HiddenSettings, seed: int) -> Iterator[HiddenTrees]:
     """Yield the trees after each epoch, from mixtures of random classes."""
     rng, watch = np.random.default_rng(seed), watch_in_use()
     of_start = MixtureSettings("independent", _OF_START * settings.smoothing, settings.n_states)

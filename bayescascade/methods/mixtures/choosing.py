@@ -26,7 +26,14 @@ from bayescascade.base.store import INLINE, Within
 from bayescascade.base.watch import Watch
 from bayescascade.data.splitting import split_rows, with_weights
 from bayescascade.data.table import Table
-from bayescascade.methods.mixtures.em import Climb, Rows, Settings, climb, log_cells, memberships
+from bayescascade.methods.mixtures.em import (
+    Climb,
+    EMSettings,
+    Indicators,
+    climb,
+    log_cells,
+    memberships,
+)
 
 SMOOTHINGS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 NUMBERS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80)
@@ -43,10 +50,10 @@ _MOST_ITERATIONS, _LOOSER = 50, 3.0  # for candidates; factor of the tolerance
 _CERTAIN = 0.9  # initial probability of a row's class in a cluster
 
 
-class Candidate(NamedTuple):
+class Scored(NamedTuple):
     """Settings, and the mean log density of held-out rows, nats; NaN without such rows."""
 
-    settings: Annotated[Settings, INLINE]
+    settings: Annotated[EMSettings, INLINE]
     held_out: Annotated[float, Within(null=nan)]
 
 
@@ -64,29 +71,31 @@ class Chooser:
     watch: Watch
     report: Callable[[float], None]  # called with the finished share, from 0 to 1
     most_steps: float  # operations for all candidates
-    known: dict[Settings, float] = field(init=False, default_factory=dict)
+    known: dict[EMSettings, float] = field(init=False, default_factory=dict)
     # The folds, (learned, held out); none if there are too few rows or no choice.
     split: list[tuple[Table, Table]] = field(init=False, default_factory=list)
     # For each tried setting, (n_folds,): log density of all held-out rows in each fold, nats.
-    of_folds: dict[Settings, Floats] = field(init=False, default_factory=dict)
+    of_folds: dict[EMSettings, Floats] = field(init=False, default_factory=dict)
     # For each of these, (n,): the log densities of all held-out rows, nats.
-    _of_rows: dict[Settings, Floats] = field(init=False, default_factory=dict)
+    _of_rows: dict[EMSettings, Floats] = field(init=False, default_factory=dict)
     is_interrupted: bool = field(init=False, default=False)
 
-    def choose(self) -> list[Candidate]:
+    def choose(self) -> list[Scored]:
         """Return the candidates, the best first; Ctrl-C ends it once there is one."""
         split_by, self._seed = self.seed.spawn(2)
         kinds, smoothings, numbers = self.grid
         numbers = [n for n in numbers if n <= self.table.n_distinct]
         first = min(smoothings, key=lambda a: abs(np.log(a / _FIRST)))
-        only = Settings(kinds[0], first, numbers[0])
+        only = EMSettings(kinds[0], first, numbers[0])
         if max(map(len, self.grid)) == 1:
-            return [Candidate(only, np.nan)]
+            return [Scored(only, np.nan)]
         self.split = list(self._split(np.random.default_rng(split_by)))
-        self._folds = [(Rows.of(learned), Rows.of(held)) for learned, held in self.split]
+        self._folds = [
+            (Indicators.of(learned), Indicators.of(held)) for learned, held in self.split
+        ]
         self._spent = 0.0
         if not self._folds:
-            return [Candidate(only, np.nan)]
+            return [Scored(only, np.nan)]
         try:
             for kind in kinds:
                 self._climb_grid(kind, first, list(smoothings), numbers)
@@ -94,8 +103,8 @@ class Chooser:
             if not self.of_folds:
                 raise
             self.is_interrupted = True
-        found = [Candidate(one, self.known[one]) for one in self.of_folds]
-        found = found or [Candidate(only, np.nan)]
+        found = [Scored(one, self.known[one]) for one in self.of_folds]
+        found = found or [Scored(only, np.nan)]
         return sorted(found, key=lambda one: -one.held_out)
 
     def _split(self, rng: np.random.Generator) -> Iterator[tuple[Table, Table]]:
@@ -110,9 +119,9 @@ class Chooser:
         self, kind: str, smoothing: float, smoothings: list[float], numbers: list[int]
     ) -> None:
         """Grow the number of classes, then move to better neighbors as long as there are any."""
-        best, waited = Settings(kind, smoothing, numbers[0]), 0
+        best, waited = EMSettings(kind, smoothing, numbers[0]), 0
         for n in numbers:
-            settings = Settings(kind, smoothing, n)
+            settings = EMSettings(kind, smoothing, n)
             is_worse = self._worth(settings, best) < self._worth(best)
             waited = waited + 1 if is_worse else 0
             best = best if is_worse else settings
@@ -134,7 +143,7 @@ class Chooser:
                     if self._worth(other, best) > self._worth(best):
                         best, is_moving = other, True
 
-    def _worth(self, settings: Settings, rival: Settings | None = None) -> float:
+    def _worth(self, settings: EMSettings, rival: EMSettings | None = None) -> float:
         """Return the mean log density of held-out rows, -inf if it takes too many operations.
 
         If a rival is better by more than a standard error in the first folds, these are all.
@@ -184,8 +193,8 @@ class Chooser:
 
 
 def climb_all(
-    tables: Sequence[Rows],
-    settings: Settings,
+    tables: Sequence[Indicators],
+    settings: EMSettings,
     seed: np.random.SeedSequence,
     n_starts: int,
     max_iter: int,
@@ -204,7 +213,7 @@ def climb_all(
     def is_over() -> bool:
         return stopped.is_set() or watch.is_over()
 
-    def run(task: tuple[Rows, int]) -> Climb | None:
+    def run(task: tuple[Indicators, int]) -> Climb | None:
         rows, i = task
         if i > 0 and is_over():
             return None
@@ -229,7 +238,7 @@ def climb_all(
 
 
 def _grown(
-    rows: Rows, n_components: int, _: np.random.Generator, is_over: Callable[[], bool]
+    rows: Indicators, n_components: int, _: np.random.Generator, is_over: Callable[[], bool]
 ) -> Floats:
     """Start from boxes: repeatedly split off the level with the largest evidence gain."""
     alpha, places = 1.0 / np.bincount(rows.column)[rows.column], rows.grown
@@ -250,7 +259,7 @@ def _grown(
     return _clustered(places[min(len(places), n_components) - 1], n_components)
 
 
-def _best_split(rows: Rows, inside: Flags, alpha: Floats) -> tuple[float, int]:
+def _best_split(rows: Indicators, inside: Flags, alpha: Floats) -> tuple[float, int]:
     """Return the largest gain, -inf if there is none, and its level."""
     pairs = rows.pairs(np.where(inside, rows.weights, 0.0))
     counts = pairs.diagonal()
@@ -267,7 +276,7 @@ def _best_split(rows: Rows, inside: Flags, alpha: Floats) -> tuple[float, int]:
 
 
 def _near(
-    rows: Rows, n_components: int, rng: np.random.Generator, is_over: Callable[[], bool]
+    rows: Indicators, n_components: int, rng: np.random.Generator, is_over: Callable[[], bool]
 ) -> Floats:
     """Start from distant rows, drawn as in k-means++, each with its nearest rows."""
     nearest, place = np.ones(rows.weights.size), np.zeros(rows.weights.size, int)
@@ -283,7 +292,7 @@ def _near(
 
 
 def _random(
-    rows: Rows, n_components: int, rng: np.random.Generator, _: Callable[[], bool]
+    rows: Indicators, n_components: int, rng: np.random.Generator, _: Callable[[], bool]
 ) -> Floats:
     """Start from random classes."""
     return rng.dirichlet(np.full(n_components, 0.5), size=rows.weights.size)

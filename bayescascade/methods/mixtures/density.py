@@ -18,7 +18,7 @@ from bayescascade.base.saved_arrays import are_shares
 from bayescascade.base.store import GIVEN, SKIPPED, Of, Saved, Within, restored, stored
 from bayescascade.data.conditions import Conditions, subtract_widths
 from bayescascade.data.schema import Schema
-from bayescascade.methods.mixtures.em import Components, Rows, memberships
+from bayescascade.methods.mixtures.em import Components, Indicators, memberships
 from bayescascade.model.density_parts import DensityParts
 from bayescascade.report.axes import Bar, plot_bars
 from bayescascade.report.numbers import count_texts, share_text, significant_text
@@ -133,7 +133,7 @@ class MixtureDensity(DensityParts):
     to_record = stored
 
     @classmethod
-    def of(cls, schema: Schema, rows: Rows, found: Components) -> "MixtureDensity":
+    def of(cls, schema: Schema, rows: Indicators, found: Components) -> "MixtureDensity":
         """Build from the result of EM."""
         belongs, _ = memberships(found.log_joint(rows))
         order = np.argsort(-found.log_shares, kind="stable")

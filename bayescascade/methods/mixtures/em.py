@@ -56,7 +56,7 @@ def log_cells(table: Table) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class Indicators:
     """Distinct rows as dense codes."""
 
     codes: Integers  # (p, n)
@@ -71,7 +71,7 @@ class Rows:
     splits: dict[int, tuple[float, int]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, table: Table) -> "Rows":
+    def of(cls, table: Table) -> "Indicators":
         """Return a table's rows."""
         sizes, codes = table.schema.n_levels, table.codes.astype(np.int64)
         starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
@@ -116,7 +116,7 @@ class Rows:
         return np.add.reduceat(levels, self.starts, axis=-1)
 
 
-class Settings(NamedTuple):
+class EMSettings(NamedTuple):
     """The settings of a mixture: kind, smoothing and number of its classes."""
 
     kind: Annotated[str, Words(*KINDS, "cascade")]
@@ -136,7 +136,7 @@ class Components(NamedTuple):
     parents: Integers | None  # (K, p), -1 for none
     log_ratios: tuple[Any, ...] | None  # K arrays (L, L), sparse if there are many levels
 
-    def log_joint(self, rows: Rows) -> Floats:
+    def log_joint(self, rows: Indicators) -> Floats:
         """Return the log of share times density, without widths, of rows in classes, (n, K)."""
         dense, expand = rows.dense, rows.expand
         width = dense.dtype
@@ -147,7 +147,7 @@ class Components(NamedTuple):
         joint += self.log_shares
         return joint
 
-    def log_prior(self, rows: Rows, smoothing: float) -> float:
+    def log_prior(self, rows: Indicators, smoothing: float) -> float:
         """Return the log prior density, up to a constant."""
         imagined = float((self.log_levels @ rows.prior).sum())
         for ratios in self.log_ratios or ():
@@ -171,8 +171,8 @@ def memberships(log_joint: Floats) -> tuple[Floats, Floats]:
 
 
 def climb(
-    rows: Rows,
-    settings: Settings,
+    rows: Indicators,
+    settings: EMSettings,
     belongs: Floats,
     max_iter: int,
     tol: float,
@@ -180,7 +180,7 @@ def climb(
 ) -> Climb:
     """Return the result of EM from (n, K) shares, by `tol` nats a row, `max_iter` or `is_over`."""
 
-    def run(settings: Settings, belongs: Floats, max_iter: int, tol: float) -> Climb:
+    def run(settings: EMSettings, belongs: Floats, max_iter: int, tol: float) -> Climb:
         values, gain = list[float](), np.inf
         while gain >= tol * rows.weights.sum() and len(values) < max_iter:
             components = maximized(rows, settings, belongs)
@@ -199,7 +199,7 @@ def climb(
     return run(settings, belongs, max_iter, tol)
 
 
-def maximized(rows: Rows, settings: Settings, belongs: Floats) -> Components:
+def maximized(rows: Indicators, settings: EMSettings, belongs: Floats) -> Components:
     """Return the classes that explain rows best, given these memberships (n, K)."""
     weighted, a = belongs * rows.weights[:, np.newaxis], settings.smoothing
     totals = weighted.sum(axis=0)
@@ -213,7 +213,7 @@ def maximized(rows: Rows, settings: Settings, belongs: Floats) -> Components:
     return Components(log_shares, np.array(log_levels), np.array(parents), log_ratios)
 
 
-def _tree(rows: Rows, weights: Floats, a: float) -> tuple[Floats, Integers, Any]:
+def _tree(rows: Indicators, weights: Floats, a: float) -> tuple[Floats, Integers, Any]:
     """Return log shares of levels (L,), parents (p,), and log ratios of pairs (L, L)."""
     column, is_within = rows.column, rows.is_within
     counts = rows.pairs(weights) + a * rows.prior_pairs

@@ -20,7 +20,7 @@ from bayescascade.base.validation import check_integer
 from bayescascade.data.labels import TrainingRows, check_labels, label_codes
 from bayescascade.data.levels import level_text
 from bayescascade.data.units import Units
-from bayescascade.methods.neighbors.learned import Compressed, Rule, State
+from bayescascade.methods.neighbors.learned import Compressed, State, VoteRule
 from bayescascade.methods.neighbors.minibatches import climb_each, refined
 from bayescascade.methods.neighbors.parameters import AUTO, CompressionParameters
 from bayescascade.methods.neighbors.reports import (
@@ -338,8 +338,8 @@ class NeighborCompressionClassifier(
         return self._units.center
 
     @property
-    def _rule(self) -> Rule:
-        return Rule(self.rule, self.n_neighbors)
+    def _rule(self) -> VoteRule:
+        return VoteRule(self.rule, self.n_neighbors)
 
     def _probabilities(self, rows: Floats) -> Floats:
         self._rule.check(self.n_kept_)
@@ -472,7 +472,7 @@ class NeighborCompressionClassifier(
     # -- files -------------------------------------------------------------------------------------
 
     def _read_learned(self, record: Mapping[str, Any]) -> Compressed:
-        found = restored(Compressed, record, self._sizes())
+        found: Compressed = restored(Compressed, record, self._sizes())
         classes = range(len(self.classes_))
         is_sorted = bool((np.diff(found.labels) >= 0).all())
         if not is_sorted or not np.array_equal(np.unique(found.labels), classes):

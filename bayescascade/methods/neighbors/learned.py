@@ -1,10 +1,10 @@
 """Prototypes and their metric: as one vector of numbers, and in the units of the rows.
 
-The nearest prototype decides, or a vote of several, or the probabilities of the likelihood; see
-`Rule`. The distance of a row x from a prototype z is |A (x - z)|, with a matrix A of one of three
-kinds. "scaled": one number times the identity, the paper's gamma. "diagonal": a number for each
-column. "linear": any matrix of `rank` rows. The vector has logarithms of the first two, which are
-positive, and the entries of a matrix.
+The nearest prototype decides, or a vote, or the probabilities of the likelihood; see `VoteRule`.
+The distance of a row x from a prototype z is |A (x - z)|, with a matrix A of one of three kinds.
+"scaled": one number times the identity, the paper's gamma. "diagonal": a number for each column.
+"linear": any matrix of `rank` rows. The vector has logarithms of the first two, which are positive,
+and the entries of a matrix.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ _APART = 1e-9  # share of the largest coordinate: nearer prototypes are in the s
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Layout:
+class StateLayout:
     """The meaning of the numbers of a state."""
 
     labels: Integers  # (n_prototypes,), the position of each prototype's class, sorted
@@ -208,7 +208,7 @@ class Compressed:
     to_record = stored
 
 
-class Rule(NamedTuple):
+class VoteRule(NamedTuple):
     """How prototypes classify."""
 
     name: str  # "nearest": its class; "neighbors": a vote; "stochastic": as in the likelihood

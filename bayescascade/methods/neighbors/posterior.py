@@ -29,7 +29,7 @@ from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_choice, check_integer, check_real, check_weights
 from bayescascade.data.labels import check_labels, find_classes, label_codes
-from bayescascade.methods.neighbors.learned import Layout, State
+from bayescascade.methods.neighbors.learned import State, StateLayout
 from bayescascade.methods.neighbors.neighborhoods import ClassedRows, class_probabilities
 from bayescascade.methods.neighbors.parameters import METRICS
 from bayescascade.model.continuous import ContinuousPosterior
@@ -56,7 +56,7 @@ class PrototypePosterior(ContinuousPosterior):
     rank : int >= 1, optional
         Rows of the matrix of a linear metric. By default the number of columns.
     fixed_metric : (n_metric,) array, optional
-        Numbers of a metric that is fixed; see `Layout`. States are then prototypes only.
+        Numbers of a metric that is fixed; see `StateLayout`. States are then prototypes only.
     prior_scale : float > 0 or None
         Prior standard deviation of prototypes around the mean of their class, in standard
         deviations of rows within classes. None: a flat prior.
@@ -130,7 +130,7 @@ class PrototypePosterior(ContinuousPosterior):
         self.n_threads = n_threads
         labels_of = np.repeat(np.arange(len(counts)), counts)
         given = None if fixed_metric is None else np.array(fixed_metric, np.float64)
-        self.layout = Layout(labels_of, n_columns, metric, rank, given)
+        self.layout = StateLayout(labels_of, n_columns, metric, rank, given)
         if given is not None and (
             given.shape != (self.layout.n_metric,) or not np.isfinite(given).all()
         ):

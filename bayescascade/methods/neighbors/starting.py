@@ -30,7 +30,7 @@ from bayescascade.base.validation import check_integer
 from bayescascade.base.watch import OutOfTime, check_time, watch_in_use
 from bayescascade.data.levels import level_text
 from bayescascade.data.units import Units
-from bayescascade.methods.neighbors.learned import Compressed, Layout, Rule, State
+from bayescascade.methods.neighbors.learned import Compressed, State, StateLayout, VoteRule
 from bayescascade.methods.neighbors.neighborhoods import ClassedRows
 from bayescascade.methods.neighbors.posterior import PrototypePosterior, moments
 from bayescascade.model.ascent import ascend
@@ -89,7 +89,7 @@ def counts_of_classes(
     return shares_of_classes(n_prototypes, sizes)
 
 
-class Tried(NamedTuple):
+class TriedMetric(NamedTuple):
     """The result of short climbs in several metrics."""
 
     score: Score  # of the best metric
@@ -99,7 +99,7 @@ class Tried(NamedTuple):
     prior_scale: float | None  # of the prior of all climbs
     right: Floats  # (n_held_out,): weights of held-out rows that are right, 0 of others
 
-    def is_beaten_by(self, other: "Tried") -> bool:
+    def is_beaten_by(self, other: "TriedMetric") -> bool:
         """Return whether another has more rows right, by more than a standard error.
 
         It is also better if it has no fewer rows right, and higher probabilities of their classes.
@@ -115,7 +115,7 @@ class Chosen(NamedTuple):
 
     units: Units  # units of the columns
     start: "Start"  # draws further starts in these units
-    best: Tried
+    best: TriedMetric
     is_stopped: bool  # whether Ctrl-C ended the choice
 
     def posterior(self, labels: NDArray[Any], is_metric_fixed: bool) -> PrototypePosterior:
@@ -125,7 +125,7 @@ class Chosen(NamedTuple):
             slice(None), labels, fixed_metric=metric, prior_scale=self.best.prior_scale
         )
 
-    def states(self, layout: Layout, n_starts: int) -> list[State]:
+    def states(self, layout: StateLayout, n_starts: int) -> list[State]:
         """Return states of the best prototypes found, and of new ones, all in the best metric."""
         drawn = [self.best.points, *(self.start.draw() for _ in range(n_starts - 1))]
         return [layout.state(points, self.best.metric) for points in drawn]
@@ -203,7 +203,7 @@ class Start:
         counts: Integers,
         how: str,
         rng: np.random.Generator,
-        rule: Rule,
+        rule: VoteRule,
         **options: Any,
     ) -> None:
         self._rule = rule
@@ -240,12 +240,12 @@ class Start:
         """Return the approximate time of k-means for the prototypes of one class."""
         return float(_PASSES * n_rows * count * self._rows.shape[1] / _PRODUCTS_A_SECOND)
 
-    def tried(self, prior_scale: float | None, report: Callable[[int], None]) -> Tried:
+    def tried(self, prior_scale: float | None, report: Callable[[int], None]) -> TriedMetric:
         """Return the best result on held-out rows, with a prior."""
         none = np.zeros(self.n_held_out)
         if not self.n_held_out:
-            return Tried((0, -inf), 0, self._numbers, self._points, prior_scale, none)
-        tried: dict[int, Tried] = {}
+            return TriedMetric((0, -inf), 0, self._numbers, self._points, prior_scale, none)
+        tried: dict[int, TriedMetric] = {}
 
         def score(step: int) -> Score:
             if step not in tried:
@@ -262,7 +262,7 @@ class Start:
         except KeyboardInterrupt as stopped:
             self.is_stopped = not isinstance(stopped, OutOfTime)
             if not tried:
-                return Tried((0, -inf), 0, self._numbers, self._points, prior_scale, none)
+                return TriedMetric((0, -inf), 0, self._numbers, self._points, prior_scale, none)
             best = max(tried, key=lambda step: tried[step].score)
         return tried[best]
 
@@ -287,7 +287,7 @@ class Start:
         is_linear = self._options["metric"] == "linear"
         return numbers * factor if is_linear else numbers + np.log(factor)
 
-    def _climbed_in(self, step: int, prior_scale: float | None) -> Tried:
+    def _climbed_in(self, step: int, prior_scale: float | None) -> TriedMetric:
         """Return the result of a climb in one metric."""
         metric = self._scaled(self._numbers, _STEP**step)
         posterior = self.posterior(
@@ -306,7 +306,7 @@ class Start:
         pulls = unseen.pulls(posterior.weights(state), posterior.starts)
         right = is_right.astype(np.float64) if weights is None else is_right * weights
         score = (float(right.sum()), pulls.log_likelihood)
-        return Tried(score, step, metric, found.points, prior_scale, right)
+        return TriedMetric(score, step, metric, found.points, prior_scale, right)
 
     def _weights_of(self, chosen: slice | Integers) -> Floats | None:
         return None if self._weights is None else self._weights[chosen]

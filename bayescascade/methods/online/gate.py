@@ -31,9 +31,9 @@ from bayescascade.methods.online.experts import (
     check_classes,
     posterior_of,
 )
-from bayescascade.methods.online.played import Decision, Played, gate_page
+from bayescascade.methods.online.played import GateDecision, Played, gate_page
 from bayescascade.methods.online.rates import RATES, game_of, regret_bound
-from bayescascade.methods.online.stream import Outcome, Stream, part_of
+from bayescascade.methods.online.stream import RoundOutcomes, Stream, part_of
 from bayescascade.model.posterior import GibbsPosterior
 from bayescascade.model.record import contradictions_refused
 from bayescascade.report.page import Page
@@ -257,7 +257,7 @@ class OnlineGate(Printed):
         self.played_ = self._outcome(self._stream.play(rows, labels, labels.__getitem__))
         return self
 
-    def decide(self, row: Any) -> Decision:
+    def decide(self, row: Any) -> GateDecision:
         """Decide for one row (a table of one row, or a sequence of cells); then call `learn`."""
         rows = self._rows(_one(row))
         if len(rows) != 1:
@@ -266,9 +266,9 @@ class OnlineGate(Printed):
         asks, chance = self._stream.looked_ahead(made)
         answer = None if asks else self.classes_[made.answers[0]]
         self._pending = (made, rows)
-        return Decision(self.n_rounds_, asks, answer, chance)
+        return GateDecision(self.n_rounds_, asks, answer, chance)
 
-    def learn(self, decision: Decision, label: Any = None) -> Self:
+    def learn(self, decision: GateDecision, label: Any = None) -> Self:
         """End the round of a decision, with the label if the gate asked for it.
 
         Raises DataError if the round has already ended, if the label is missing, or if the gate did
@@ -286,7 +286,7 @@ class OnlineGate(Printed):
         self._stream.end(made, rows)
         return self
 
-    def _outcome(self, found: Outcome) -> Played:
+    def _outcome(self, found: RoundOutcomes) -> Played:
         answers = self.classes_[found.answers]
         return Played(found.asked, answers, found.chances, self.cost, found.is_interrupted)
 

@@ -15,7 +15,7 @@ _SHOWN = 8  # experts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Decision:
+class GateDecision:
     """The decision of the gate about one row, for `OnlineGate.learn`.
 
     Parameters

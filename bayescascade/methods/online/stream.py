@@ -10,7 +10,7 @@ from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.methods.online.experts import ASKS, Decisions, Pool
-from bayescascade.methods.online.kernels.rounds import Game, Rows, Standing, play
+from bayescascade.methods.online.kernels.rounds import Game, GateRounds, RoundSums, play
 
 _BLOCK = 4096  # rows to decide about at a time
 _GROWTH = 1.5  # models are refitted after this growth of the number of labels
@@ -18,8 +18,8 @@ _GENERATORS = {"PCG64": np.random.PCG64, "PCG64DXSM": np.random.PCG64DXSM}  # ki
 _KINDS = {"b": np.bool_, "i": np.int64, "f": np.float64}  # kinds of rows
 
 
-class Outcome(NamedTuple):
-    """Results of rows; see `Rows`."""
+class RoundOutcomes(NamedTuple):
+    """Results of rows; see `GateRounds`."""
 
     asked: Flags
     answers: Integers
@@ -39,7 +39,7 @@ class Stream:
     game: Game
     learns: bool
     rng: np.random.Generator
-    standing: Standing = field(init=False)
+    standing: RoundSums = field(init=False)
     n_learned: int = 0  # number of labels in the models
     _rows: list[Any] = field(default_factory=list)
     _labels: list[Integers] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Stream:
         k = len(self.pool.names)
         # the variance begins as if one round had had the largest possible one
         sums = np.array([0.0, 0.0, 0.0, 1.0, self.game.eta])
-        self.standing = Standing(np.zeros(k), sums, np.zeros(k))
+        self.standing = RoundSums(np.zeros(k), sums, np.zeros(k))
 
     @property
     def n_rounds(self) -> int:
@@ -61,34 +61,34 @@ class Stream:
         self._rows, self._labels = [rows], [labels]
         self._learn()
 
-    def prepare(self, rows: Any, labels: Integers) -> Rows:
+    def prepare(self, rows: Any, labels: Integers) -> GateRounds:
         """Return the rows of the next rounds with decisions; labels -1 are not known yet."""
         n = len(labels)
         more = n - len(self.uniforms)
         if more > 0:
             self.uniforms = np.concatenate([self.uniforms, self.rng.random((more, 2))])
-        return Rows(
+        return GateRounds(
             self._decided(rows), labels, self.uniforms[:n], np.zeros(n, np.int64),
             np.zeros(n, np.bool_), np.zeros(n),
         )  # fmt: skip
 
-    def looked_ahead(self, made: Rows) -> tuple[bool, float]:
+    def looked_ahead(self, made: GateRounds) -> tuple[bool, float]:
         """Return whether the gate asks for the first row, and its probability, without playing."""
-        trial = Standing(*(part.copy() for part in self.standing))
+        trial = RoundSums(*(part.copy() for part in self.standing))
         is_asking = play(self.game, trial, made, 0, np.inf) == 0
         if is_asking:  # any label ends the trial, and does not affect the probability
             play(self.game, trial, made._replace(labels=np.zeros(1, np.int64)), 0, np.inf)
         return is_asking, float(made.chances[0])
 
-    def end(self, made: Rows, rows: Any) -> None:
+    def end(self, made: GateRounds, rows: Any) -> None:
         """Play a row after `looked_ahead`, with its label if the gate asks."""
         play(self.game, self.standing, made, 0, np.inf)
         self.uniforms = self.uniforms[1:]
         self._buy(made, rows)
 
-    def play(self, rows: Any, labels: Integers, ask: Callable[[int], int]) -> Outcome:
+    def play(self, rows: Any, labels: Integers, ask: Callable[[int], int]) -> RoundOutcomes:
         """Play all rows until Ctrl-C. ask(i) is the class of row i if labels[i] is -1."""
-        blocks: list[Rows] = []
+        blocks: list[GateRounds] = []
         is_interrupted = False
         try:
             for first in range(0, len(labels), _BLOCK):
@@ -96,9 +96,9 @@ class Stream:
                 self._play_block(part_of(rows, part), labels[part].copy(), ask, first, blocks)
         except KeyboardInterrupt:
             is_interrupted = True
-        empty = _cut(Rows(*(np.empty(0, t) for t in _TYPES)), slice(0, 0))
+        empty = _cut(GateRounds(*(np.empty(0, t) for t in _TYPES)), slice(0, 0))
         parts = [empty, *blocks]
-        return Outcome(
+        return RoundOutcomes(
             np.concatenate([each.asked for each in parts]),
             np.concatenate([each.answers for each in parts]),
             np.concatenate([each.chances for each in parts]),
@@ -111,7 +111,7 @@ class Stream:
         labels: Integers,
         ask: Callable[[int], int],
         number: int,
-        blocks: list[Rows],
+        blocks: list[GateRounds],
     ) -> None:
         """Play the rows of a block from row `number` on, and append the results."""
         made = self.prepare(rows, labels)
@@ -183,7 +183,7 @@ class Stream:
         is_sound = sums[0] == int(sums[0]) >= sums[1] == int(sums[1]) >= 0 < sums[4]
         if not is_sound or (uniforms.size and not 0 <= uniforms.min() <= uniforms.max() < 1):
             raise ModelFileError("a saved gate's rounds must be counts, and its uniforms in [0, 1)")
-        self.standing, self.uniforms = Standing(losses, sums, np.zeros_like(losses)), uniforms
+        self.standing, self.uniforms = RoundSums(losses, sums, np.zeros_like(losses)), uniforms
         bits = _GENERATORS[record["rng"]["bit_generator"]]()
         bits.state = dict(record["rng"])
         self.rng = np.random.Generator(bits)
@@ -203,7 +203,7 @@ class Stream:
         missing = np.ceil(_GROWTH * self.n_learned) - self._n_known
         return float(self.standing.sums[1] + missing)
 
-    def _buy(self, made: Rows, rows: Any) -> None:
+    def _buy(self, made: GateRounds, rows: Any) -> None:
         """Keep rows with bought labels, and refit models if it is time."""
         if not self.learns or not made.asked.any():
             return
@@ -226,6 +226,6 @@ def part_of(rows: Any, part: slice) -> Any:
 _TYPES: Sequence[Any] = (np.int16, np.int64, np.float64, np.int64, np.bool_, np.float64)
 
 
-def _cut(made: Rows, part: slice) -> Rows:
+def _cut(made: GateRounds, part: slice) -> GateRounds:
     cut: Any = [each[part] for each in made]
-    return Rows(*cut)
+    return GateRounds(*cut)

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 from bayescascade import AdaptiveClassifier, FeatureCosts, GreedyMiserClassifier
 from bayescascade.methods.adaptive.boosted import Boosting
-from bayescascade.methods.adaptive.growing import Grower, Growth
+from bayescascade.methods.adaptive.growing import GateGrowth, Grower
 from tests.methods.adaptive import slow_trees
 from tests.methods.adaptive.problems import mixed, problem
 
@@ -21,7 +21,7 @@ def test_trees_are_those_of_the_slow_twin(seed, penalty):
     rows = np.round(rng.normal(size=(160, 4)), 1 + seed % 2).astype(np.float32)
     rows[rng.random(rows.shape) < 0.1 * (seed % 3)] = np.nan
     items = COSTS.resolve([0, 1, 2, 3])
-    growth = Growth(depth=1 + seed % 4, ridge=0.5, least=2.0, rate=0.3)
+    growth = GateGrowth(depth=1 + seed % 4, ridge=0.5, least=2.0, rate=0.3)
     grower = Grower.of(rows, np.ones(160), items, growth, penalty)
     price = {"none": 0.0, "once": 1.5, "per_row": 0.03}[penalty]
     sizes = rng.uniform(0.2, 1.0, 160)
@@ -125,7 +125,7 @@ def test_more_trees_lower_the_objective(n_classes, is_newton):
     """Trees that climbed would raise it, and fixed ones leave it where it was."""
     one = problem(0, n=200, n_classes=n_classes, full_share=0.3)
     items = FeatureCosts().resolve(list(range(4)))
-    growth = Growth(depth=3, ridge=1.0, least=0.5, rate=0.2)
+    growth = GateGrowth(depth=3, ridge=1.0, least=0.5, rate=0.2)
     grower = Grower.of(one.rows, one.weights, items, growth, "none")
     values = []
     for n_trees in (1, 4, 16, 64):

@@ -5,11 +5,11 @@ import pytest
 
 from bayescascade import CostWeightedLogisticClassifier
 from bayescascade.methods.auto_budget.trying import (
-    Candidate,
     Judged,
     Judging,
-    Rows,
-    Tried,
+    MethodScore,
+    Sample,
+    Trials,
     best_within,
     judged as judged_of,
 )
@@ -21,7 +21,7 @@ def judged(method, budget, n_wrong, of_method, cost=None, first=0):
     """Return one that gets `n_wrong` rows wrong, from the row `first` on."""
     wrong = np.zeros(N, bool)
     wrong[first : first + n_wrong] = True
-    told = Candidate(method, budget, n_wrong / N, 0.0, budget if cost is None else cost)
+    told = MethodScore(method, budget, n_wrong / N, 0.0, budget if cost is None else cost)
     return Judged(told, None, wrong, np.full(N, of_method))
 
 
@@ -35,8 +35,8 @@ def test_what_buys_nothing_errs_like_the_commonest_class():
     X = np.random.default_rng(0).normal(size=(N, 3))
     y = X[:, 0] > 0.3
     fits = [CostWeightedLogisticClassifier(budget=b, random_state=0).fit(X, y) for b in (0.5, 1.0)]
-    tried = Tried("l1", fits, np.zeros((2, N), np.bool_))
-    nothing, bought = judged_of([tried], [0.5, 1.0], Judging(Rows(X, y), None, "rows"))
+    tried = Trials("l1", fits, np.zeros((2, N), np.bool_))
+    nothing, bought = judged_of([tried], [0.5, 1.0], Judging(Sample(X, y), None, "rows"))
     assert fits[0].nothing_read_text
     assert nothing.candidate.error == y.mean()
     assert bought.candidate.error == 0.0
@@ -81,7 +81,7 @@ def test_the_rule_errs_less_on_new_rows_than_the_least_error():
         wrong = rng.random((6, 5, 120)) < true[:, :, None]
         errors = wrong.mean(axis=2)
         found = [
-            Judged(Candidate(str(m), 1.0, errors[m, 2], 0.0, 1.0), None, wrong[m, 2],
+            Judged(MethodScore(str(m), 1.0, errors[m, 2], 0.0, 1.0), None, wrong[m, 2],
                    wrong[m].mean(axis=0))
             for m in range(6)
         ]  # fmt: skip

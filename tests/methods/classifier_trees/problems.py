@@ -9,7 +9,7 @@ import numpy as np
 
 from bayescascade import FeatureCosts, SubmodularTreePosterior
 from bayescascade.methods.classifier_trees.basis import Basis
-from bayescascade.methods.classifier_trees.growing import GrowingRows, Growth, grow
+from bayescascade.methods.classifier_trees.growing import GrowingRows, NodeGrowth, grow
 from bayescascade.methods.classifier_trees.posterior import Purchases
 from samplers.types import Proposal
 from tests.statistical.proposals import Listed
@@ -69,7 +69,7 @@ class PurchaseProblem:
 
     @cached_property
     def tree(self):
-        return grow(self.rows, self.items, Growth((1.0,), "greedy", self.depth))
+        return grow(self.rows, self.items, NodeGrowth((1.0,), "greedy", self.depth))
 
     def posterior(self, **changed):
         """Return the posterior."""

@@ -4,7 +4,7 @@ import numpy as np
 
 from bayescascade import CostSensitiveTreePosterior, FeatureCosts
 from bayescascade.methods.classifier_trees.basis import Basis
-from bayescascade.methods.classifier_trees.growing import GrowingRows, Growth, grow
+from bayescascade.methods.classifier_trees.growing import GrowingRows, NodeGrowth, grow
 
 COSTS = FeatureCosts({0: 1.0, 1: 2.0, 4: 0.0}, groups={"blood": [2, 3]}, default=0.5)
 
@@ -18,6 +18,6 @@ def posterior(n_classes=2, seed=0, **how):
     basis = Basis.of("linear", X, np.arange(5))
     rows = GrowingRows.of(basis, X, y, rng.uniform(0.5, 2.0, 80), n_classes)
     items = COSTS.resolve(range(5))
-    growth = Growth((2.0,), "greedy", 3, "soft", "least_squares")
+    growth = NodeGrowth((2.0,), "greedy", 3, "soft", "least_squares")
     given = {"tradeoff": 0.2, "penalty": 0.05, "smoothing": 0.05}
     return CostSensitiveTreePosterior(grow(rows, items, growth), rows, items, **given | how)

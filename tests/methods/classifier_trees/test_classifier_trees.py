@@ -16,7 +16,7 @@ from bayescascade.base.errors import (
     UnknownLevelWarning,
 )
 from bayescascade.methods.classifier_trees.basis import Basis
-from bayescascade.methods.classifier_trees.growing import GrowingRows, Growth, grow
+from bayescascade.methods.classifier_trees.growing import GrowingRows, NodeGrowth, grow
 from bayescascade.methods.classifier_trees.judges import prunings
 
 COSTS = FeatureCosts({0: 1.0, 1: 2.0, 3: 0.5}, groups={"blood": [2, 3]})
@@ -47,7 +47,7 @@ def test_prunings_are_the_best_for_every_tradeoff(basis, seed):
     items = COSTS.resolve(range(5))
     made = Basis.of(basis, X, np.arange(5))
     rows = GrowingRows.of(made, X, y, np.ones(300), 3)
-    tree = grow(rows, items, Growth((1.5,), max_depth=3))
+    tree = grow(rows, items, NodeGrowth((1.5,), max_depth=3))
     path = prunings(tree, items, V, v)
     inner = [place for place, node in enumerate(tree.nodes) if not node.is_leaf]
     every = []

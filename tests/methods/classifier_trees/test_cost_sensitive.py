@@ -14,7 +14,7 @@ from bayescascade import (
 )
 from bayescascade.base.errors import ParameterError
 from bayescascade.methods.classifier_trees.basis import Basis
-from bayescascade.methods.classifier_trees.growing import GrowingRows, Growth, grow
+from bayescascade.methods.classifier_trees.growing import GrowingRows, NodeGrowth, grow
 from bayescascade.model.ascent import ascend
 from tests.methods.classifier_trees.soft_trees import COSTS, posterior
 
@@ -101,7 +101,7 @@ def test_draws_of_a_single_classifier_are_those_of_least_squares(asked, is_right
     y = (X[:, 0] + 0.5 * rng.normal(size=60) > 0).astype(np.int64)
     rows = GrowingRows.of(Basis.of("linear", X, np.arange(2)), X, y, np.ones(60), 2)
     items = FeatureCosts().resolve(range(2))
-    tree = grow(rows, items, Growth((3.0,), "greedy", 1, "soft", "least_squares"))
+    tree = grow(rows, items, NodeGrowth((3.0,), "greedy", 1, "soft", "least_squares"))
     of = CostSensitiveTreePosterior(tree, rows, items, temperature=asked)
     found = explore(of, "langevin", n_steps=1_500, n_chains=2, random_state=0)
     drawn = np.array([state for chain in found.run_.draws for state in chain])

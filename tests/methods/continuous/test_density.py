@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from bayescascade import ModelFileError, Table
 from bayescascade.methods.continuous.density import ContinuousDensity
-from bayescascade.methods.continuous.network import Network, State, TreeCells
+from bayescascade.methods.continuous.network import NetState, Network, TreeCells
 from tests.statistical.chi_square import fits
 
 SIZES = [2, 3, 2, 4, 1, 2]
@@ -32,7 +32,7 @@ def density(n_points=7):
     rng, cells = np.random.default_rng(5), TreeCells.of(np.array(SIZES), PARENTS)
     network = Network.random(rng.normal(size=cells.coded.size), 4, rng)
     points, shares = rng.normal(size=(4, n_points)), rng.normal(size=n_points)
-    state = State(network, points.astype(np.float32), shares.astype(np.float32))
+    state = NetState(network, points.astype(np.float32), shares.astype(np.float32))
     return ContinuousDensity.of(schema(), cells, state)
 
 

@@ -13,11 +13,11 @@ from bayescascade.base.watch import OutOfTime, Watch
 from bayescascade.data.splitting import with_weights
 from bayescascade.methods.continuous import learning
 from bayescascade.methods.continuous.density import ContinuousDensity
-from bayescascade.methods.continuous.learning import Settings, choose, fitted
-from bayescascade.methods.continuous.network import Network, State, chow_liu
+from bayescascade.methods.continuous.learning import NetSettings, choose, fitted
+from bayescascade.methods.continuous.network import NetState, Network, chow_liu
 
 ENDLESS = Watch(None)
-BRIEF = Settings(n_steps=40, n_refining_steps=15, decay=0.01, n_points=64)
+BRIEF = NetSettings(n_steps=40, n_refining_steps=15, decay=0.01, n_points=64)
 
 
 @cache
@@ -52,7 +52,7 @@ def of_tree(seen):
     cells, log_odds = chow_liu(seen)
     network = Network.random(log_odds, 4, np.random.default_rng(0))
     network = network._replace(last=np.zeros_like(network.last))
-    state = State(network, np.zeros((4, 1), np.float32), np.zeros(1, np.float32))
+    state = NetState(network, np.zeros((4, 1), np.float32), np.zeros(1, np.float32))
     return ContinuousDensity.of(seen.schema, cells, state)
 
 

@@ -7,7 +7,13 @@ import pytest
 from numpy.testing import assert_allclose
 
 from bayescascade.methods.continuous import network as network_module
-from bayescascade.methods.continuous.network import Network, State, TreeCells, gradient, memberships
+from bayescascade.methods.continuous.network import (
+    NetState,
+    Network,
+    TreeCells,
+    gradient,
+    memberships,
+)
 
 SIZES, PARENTS = np.array([2, 4, 3, 1, 2]), np.array([1, -1, 1, 2, -1])
 ROWS = np.array(list(product(*map(range, SIZES)))).T
@@ -25,7 +31,7 @@ def drawn_state(cells, rng, n_points=6):
     """Return a state in float64, as finite differences need it."""
     network = Network.random(rng.normal(size=cells.coded.size), 4, rng)
     network = Network(*(own.astype(np.float64) for own in network))
-    return State(network, rng.normal(size=(4, n_points)), rng.normal(size=n_points))
+    return NetState(network, rng.normal(size=(4, n_points)), rng.normal(size=n_points))
 
 
 def slow_log_densities(state, codes):
@@ -77,7 +83,7 @@ def agrees_with_differences(cells, state, found):
         for sign in (1, -1):
             arrays = [*state.network, state.points, state.shares]
             arrays[which] = own + sign * 1e-6 * move
-            moved = State(Network(*arrays[:6]), *arrays[6:])
+            moved = NetState(Network(*arrays[:6]), *arrays[6:])
             values.append(gradient(moved, cells, features, weights)[0])
         slope = (values[0] - values[1]) / 2e-6
         ours = float((([*found.network, found.points, found.shares][which]) * move).sum())

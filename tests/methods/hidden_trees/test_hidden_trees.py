@@ -20,8 +20,8 @@ from bayescascade.methods.hidden_trees.em import (
     started,
     with_missing,
 )
-from bayescascade.methods.hidden_trees.learning import Settings, choose, fitted
-from bayescascade.methods.mixtures.em import Components, Rows, memberships
+from bayescascade.methods.hidden_trees.learning import HiddenSettings, choose, fitted
+from bayescascade.methods.mixtures.em import Components, Indicators, memberships
 from tests.statistical.chi_square import fits
 
 SIZES = (2, 3, 2, 4)
@@ -154,7 +154,7 @@ def chained(n, rng):
 
 def test_the_start_is_a_mixture_where_all_states_are_kept(rng):
     """EM must begin at the classes of a mixture, or it ends in worse maxima."""
-    rows = Rows.of(chained(200, rng))
+    rows = Indicators.of(chained(200, rng))
     levels = np.concatenate([rng.dirichlet(np.ones(3), 2).T for _ in range(9)])
     mixture = Components(np.log([0.3, 0.7]), np.log(levels.T), None, None)
     trees = started(rows, [mixture])
@@ -194,8 +194,8 @@ def test_many_children_do_not_underflow(rng):
 def test_chains_of_columns_are_learned_better_than_by_classes(rng):
     """Where a column follows the one before, one class of the whole row is not enough."""
     table, others = chained(1_500, rng), chained(1_500, rng)
-    found = fitted(table, Settings(1, 6, 1.0, 20), 0)
-    rows, held = Rows.of(table), others.codes.astype(np.int32)
+    found = fitted(table, HiddenSettings(1, 6, 1.0, 20), 0)
+    rows, held = Indicators.of(table), others.codes.astype(np.int32)
     start = next(epochs(rows, started(rows, [of_classes(rows, 6)]), 1.0, rng))
     worse = HiddenDensity.of(table.schema, start._replace(moves=np.broadcast_to(
         np.eye(6, dtype=np.float32), start.moves.shape).copy()))  # fmt: skip
@@ -216,7 +216,7 @@ def test_heavy_rows_count_as_often_as_they_weigh(rng):
     frame = pd.DataFrame(codes, columns=["a", "b"]).astype(str)
     frame["c"] = rng.integers(8, size=len(frame)).astype(str)
     table = Table.from_frame(frame)
-    shares = np.exp(fitted(table, Settings(1, 4, 0.1, 20), 0).score_codes(
+    shares = np.exp(fitted(table, HiddenSettings(1, 4, 0.1, 20), 0).score_codes(
         np.array([[0, -1, -1], [0, 0, -1]], np.int32).T))  # fmt: skip
     assert shares == pytest.approx([410 / 520, 400 / 520], abs=0.01)
 

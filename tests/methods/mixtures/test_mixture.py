@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 
 from bayescascade import CascadeMixture, ModelFileError, ParameterError, Table
 from bayescascade.methods.mixtures import em
-from bayescascade.methods.mixtures.em import Rows, Settings, climb, maximized, memberships
+from bayescascade.methods.mixtures.em import EMSettings, Indicators, climb, maximized, memberships
 
 KINDS = pytest.mark.parametrize("kind", ["independent", "dependent"])
 LEVELS = {"sky": ["blue", "grey"], "wind": ["calm", "gale", "storm"], "rain": ["no", "yes"]}
@@ -106,8 +106,8 @@ def test_evidence_and_draws(kind):
 def climbs(kind, step):
     """Return whether the log posterior climbs wherever EM goes with such an M step."""
     rng, table = np.random.default_rng(0), Table.from_frame(frame(), nominal=LEVELS)
-    rows = Rows.of(table)
-    settings = Settings(kind, 20.0, 3)
+    rows = Indicators.of(table)
+    settings = EMSettings(kind, 20.0, 3)
     for _ in range(5):
         belongs, values = rng.dirichlet(np.ones(3), rows.weights.size), []
         for _ in range(40):
@@ -137,7 +137,10 @@ def test_the_objective_climbs_at_each_step(kind):
 @KINDS
 def test_starts_are_compared_by_the_log_posterior(kind):
     """With the weights of the rows, which stand for many: else another start is called the best."""
-    rows, settings = Rows.of(Table.from_frame(frame(), nominal=LEVELS)), Settings(kind, 20.0, 3)
+    rows, settings = (
+        Indicators.of(Table.from_frame(frame(), nominal=LEVELS)),
+        EMSettings(kind, 20.0, 3),
+    )
     belongs = np.random.default_rng(0).dirichlet(np.ones(3), rows.weights.size)
     assert rows.weights.max() > 1.0
     found = climb(rows, settings, belongs, 5, 0.0, lambda: False)
@@ -256,9 +259,9 @@ def test_tables_of_many_levels_are_learned_as_others(monkeypatch):
 def test_shares_of_classes_are_at_the_top_of_what_is_climbed(rng):
     """What EM maximizes and the posterior that it prints have one prior of shares."""
     table = Table.from_arrays(rng.integers(0, 3, (200, 2)), names=["a", "b"], nominal=["a", "b"])
-    rows = Rows.of(table)
+    rows = Indicators.of(table)
     belongs = rng.dirichlet([0.05, 1.0], size=table.n_distinct)
-    best = maximized(rows, Settings("independent", 2.0, 2), belongs)
+    best = maximized(rows, EMSettings("independent", 2.0, 2), belongs)
 
     def worth(step):
         odds = best.log_shares + np.array([step, 0.0])

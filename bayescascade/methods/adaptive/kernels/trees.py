@@ -46,7 +46,7 @@ class Prices(NamedTuple):
     sizes: Array  # (n,) float64, weights of rows in payments
 
 
-class Growth(NamedTuple):
+class GateGrowth(NamedTuple):
     """How trees grow."""
 
     depth: int
@@ -81,7 +81,7 @@ class Tree(NamedTuple):
 def grow_tree(
     data: Binned,
     prices: Prices,
-    growth: Growth,
+    growth: GateGrowth,
     space: Space,
     gradients: NDArray[np.float64],
     curvatures: NDArray[np.float64],

@@ -34,7 +34,7 @@ class Leaves(NamedTuple):
     prices: Prices
 
 
-class Work(NamedTuple):
+class BuyingWork(NamedTuple):
     """Workspace: block (p, p + c) float64; columns (p,) int64."""
 
     block: Array
@@ -87,7 +87,7 @@ def parts(model, work, leaf, has):
 
 
 @kernel
-def all_parts(model: Leaves, work: Work, has: Array, found: Array) -> None:
+def all_parts(model: Leaves, work: BuyingWork, has: Array, found: Array) -> None:
     """Fill in the log marginal and the cost of each leaf, found (L, 2), given has (L, d) bool."""
     for leaf in range(has.shape[0]):
         marginal, cost = parts(model, work, leaf, has[leaf])
@@ -125,7 +125,7 @@ def copy(has, best):
 def sweep(
     rng: np.random.Generator,
     model: Leaves,
-    work: Work,
+    work: BuyingWork,
     n_steps: int,
     inverse_temperature: float,
     move_cdf: Array,

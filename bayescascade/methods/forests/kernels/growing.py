@@ -66,7 +66,7 @@ class GrownNodes(NamedTuple):
     counts: Array  # (m, k) float64
 
 
-class Workspace(NamedTuple):
+class GrowingSpace(NamedTuple):
     """The work space for growing a tree; s is the maximum number of stumps."""
 
     rows: Array  # (n,) int32: the rows, each node's in one range
@@ -93,9 +93,9 @@ def new_nodes(n_nodes: int, n_classes: int) -> GrownNodes:
     return GrownNodes(feature, np.empty(n_nodes), missing_left, np.empty((n_nodes, n_classes)))
 
 
-def new_workspace(n_rows: int, n_columns: int, n_classes: int, n_items: int) -> Workspace:
+def new_workspace(n_rows: int, n_columns: int, n_classes: int, n_items: int) -> GrowingSpace:
     """Return a work space for trees of up to n_rows distinct rows."""
-    return Workspace(*(
+    return GrowingSpace(*(
         *np.empty((2, n_rows), np.int32), np.empty(n_rows, np.int64), np.empty(n_rows),
         np.empty(n_rows, np.int64), *np.empty((4, n_classes)), np.arange(n_columns),
         np.empty(n_rows, np.int32), np.empty(n_items, np.bool_), np.empty((n_rows, 4), np.int64),
@@ -111,7 +111,7 @@ def grow(
     costs: GrowthCosts,
     limits: GrowthLimits,
     nodes: GrownNodes,
-    work: Workspace,
+    work: GrowingSpace,
 ) -> int:
     """Grow a tree on rows of weight > 0; return its number of nodes, less than twice the rows."""
     n_rows = 0

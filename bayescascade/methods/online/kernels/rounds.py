@@ -22,7 +22,7 @@ class Game(NamedTuple):
     is_known: bool  # experts that ask are charged the cost in every round
 
 
-class Standing(NamedTuple):
+class RoundSums(NamedTuple):
     """The learned sums, which are changed in place."""
 
     losses: NDArray[np.float64]  # (K,) sums of estimated losses
@@ -31,7 +31,7 @@ class Standing(NamedTuple):
     scratch: NDArray[np.float64]  # (K,)
 
 
-class Rows(NamedTuple):
+class GateRounds(NamedTuple):
     """Rows to play, and results."""
 
     decisions: NDArray[np.int16]  # (n, K) class, or -1 to ask
@@ -43,7 +43,7 @@ class Rows(NamedTuple):
 
 
 @kernel
-def play(game: Game, standing: Standing, rows: Rows, first: int, most_labels: float) -> int:
+def play(game: Game, standing: RoundSums, rows: GateRounds, first: int, most_labels: float) -> int:
     """Play rows from `first` on; return the row with a missing label, or the end."""
     losses, sums, weights = standing.losses, standing.sums, standing.scratch
     n_experts = losses.shape[0]

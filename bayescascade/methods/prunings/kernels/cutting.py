@@ -59,7 +59,7 @@ class ProgramArrays(NamedTuple):
     group_shares: Array  # (G,) float64: similarity of their uses
 
 
-class Workspace(NamedTuple):
+class CuttingSpace(NamedTuple):
     """The work space of a changing pruning."""
 
     kept: Array  # (n,) bool
@@ -71,17 +71,17 @@ class Workspace(NamedTuple):
     group: Array  # (n,) int32: splits to switch
 
 
-def new_workspace(n_splits: int, n_uses: int) -> Workspace:
+def new_workspace(n_splits: int, n_uses: int) -> CuttingSpace:
     """Return a work space for `load`."""
     kept, was_kept = np.empty(n_splits, np.bool_), np.empty(n_splits, np.bool_)
     n_asking, is_free = np.empty(n_uses, np.int32), np.zeros(n_uses, np.bool_)
     log_odds, log_sum = np.empty((2, n_splits))
     group = np.empty(n_splits, np.int32)
-    return Workspace(kept, was_kept, n_asking, is_free, log_odds, log_sum, group)
+    return CuttingSpace(kept, was_kept, n_asking, is_free, log_odds, log_sum, group)
 
 
 @kernel
-def load(program: ProgramArrays, work: Workspace, kept: Array) -> None:
+def load(program: ProgramArrays, work: CuttingSpace, kept: Array) -> None:
     """Load a pruning, kept (n,) bool, into the work space."""
     work.n_asking[:] = 0
     copy(kept, work.kept)
@@ -253,7 +253,7 @@ def switch(rng, program, work, beta, room):
 def sweep(
     rng: np.random.Generator,
     program: ProgramArrays,
-    work: Workspace,
+    work: CuttingSpace,
     n_steps: int,
     beta: float,
     room: float,
