@@ -11,16 +11,14 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 import samplers
-from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.base.store import Saved, stored
 from bayescascade.base.validation import check_real, check_weights
 from bayescascade.base.watch import Watch
-from bayescascade.costs.acquisition import Walk
 from bayescascade.costs.classifier import BudgetedClassifier, budgeted_from_record
 from bayescascade.costs.feature_costs import Costs, FeatureCosts
 from bayescascade.costs.tried import WithinBudgets
-from bayescascade.data.cell_policy import CellPolicy, Matrix
+from bayescascade.data.cell_policy import CellPolicy
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import check_labels, find_classes, label_codes
 from bayescascade.data.matrix import MatrixEncoder
@@ -48,6 +46,11 @@ _OF_CHOSEN = (
     "_encoder", "n_features_in_", "feature_names_in_", "n_rows_", "classes_", "costs_", "items_",
     "validation_cost_", "feature_shares_", "item_shares_", "notes_",
 )  # fmt: skip
+
+
+def _of_chosen(name: str) -> Any:  # Any: as in `BudgetedClassifier`
+    """Return an attribute or method that is that of the chosen classifier."""
+    return property(lambda self: getattr(self.model_, name))
 
 
 class _MethodTrial(NamedTuple):
@@ -315,36 +318,18 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         """Which cells are accepted; see `CellPolicy`."""
         return self.model_.cells if "model_" in vars(self) else _ANY
 
-    @property
-    def ignored(self) -> str:  # type: ignore[override] # as for cells
-        """How an unknown level is treated; see `MatrixEstimator`."""
-        return self.model_.ignored
-
-    @property
-    def _means(self) -> Floats | None:
-        return self.model_._means
-
-    def _features_read(self, rows: Matrix) -> Flags:
-        return self.model_._features_read(rows)
-
-    def _walk(self, encoder: MatrixEncoder) -> Callable[[], Walk]:
-        return self.model_._walk(encoder)
-
-    @property
-    def _reads_nothing(self) -> bool:
-        return self.model_._reads_nothing
-
-    def _cut_down(self) -> None:
-        self.model_._cut_down()
-
-    def _probabilities(self, rows: Matrix) -> Floats:
-        return self.model_._probabilities(rows)
-
-    def _reasons(self, X: Any) -> list[str]:
-        return self.model_._reasons(X)
-
-    def _first_features(self) -> tuple[str, Integers]:
-        return self.model_._first_features()
+    ignored = _of_chosen("ignored")
+    _means = _of_chosen("_means")
+    _features_read = _of_chosen("_features_read")
+    _walk = _of_chosen("_walk")
+    _reads_nothing = _of_chosen("_reads_nothing")
+    _cut_down = _of_chosen("_cut_down")
+    _probabilities = _of_chosen("_probabilities")
+    _reasons = _of_chosen("_reasons")
+    _first_features = _of_chosen("_first_features")
+    _size_facts = _of_chosen("_size_facts")
+    _how_to_read = _of_chosen("_how_to_read")
+    _cannot_tell = _of_chosen("_cannot_tell")
 
     @property
     def may_know_validation_labels(self) -> bool:
@@ -410,9 +395,6 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
             *super().certificate_texts,
         ]
 
-    def _size_facts(self) -> list[str]:
-        return self.model_._size_facts()
-
     def _page(self) -> Page:
         """Return the features by money spent, then the best candidate of each method."""
         firsts = self._firsts
@@ -426,12 +408,6 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         words = "errors on the rows that chose; ±: standard error of the difference"
         told = [Pieces([text], "dim") for text in (words, self.skipped_text) if text]
         return (*super()._page(), BLANK, table, *told)
-
-    def _how_to_read(self) -> Sequence[tuple[str, str]]:
-        return self.model_._how_to_read()
-
-    def _cannot_tell(self) -> Sequence[str]:
-        return self.model_._cannot_tell()
 
     # -- files -------------------------------------------------------------------------------------
 
