@@ -23,12 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from numba import config
-from numba.core.caching import (
-    CompileResultCacheImpl,
-    FunctionCache,
-    IndexDataCacheFile,
-    NullCache,
-)
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, NullCache
 
 from bayescascade.base.errors import warn_user
 

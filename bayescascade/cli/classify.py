@@ -9,12 +9,7 @@ from bayescascade.cli.cluster import with_cluster
 from bayescascade.cli.declared import Models, options_of
 from bayescascade.cli.learning import FOLDS_OPTION, Lesson, Task, learning, on_folds, set_up
 from bayescascade.cli.listed import label_of
-from bayescascade.cli.options import (
-    COLUMN_OPTIONS,
-    OUTPUT_OPTIONS,
-    TARGET_OPTION,
-    with_options,
-)
+from bayescascade.cli.options import COLUMN_OPTIONS, OUTPUT_OPTIONS, TARGET_OPTION, with_options
 from bayescascade.cli.reading import with_reading
 from bayescascade.methods.rules.parameters import LabelListParameters
 

@@ -52,9 +52,7 @@ _LEAST = 5  # rows of each arm and outcome to learn from
     "support vector machine of Goh's thesis (svm).",
 )
 @click.option(
-    "--weights",
-    metavar="NAME",
-    help="Column of weights of rows, of which only the ratios matter.",
+    "--weights", metavar="NAME", help="Column of weights of rows, of which only the ratios matter."
 )
 @click.option(
     "--explain/--no-explain",

@@ -338,11 +338,7 @@ class BudgetedClassifier(MatrixClassifier):
         return {**super()._read_parameters(record), "costs": costs}
 
     def _fields(self) -> dict[str, Any]:
-        return {
-            **self._encoding_fields(),
-            "costs": self.costs_.to_dict(),
-            **self._own_record(),
-        }
+        return {**self._encoding_fields(), "costs": self.costs_.to_dict(), **self._own_record()}
 
     def _restore(self, record: Mapping[str, Any]) -> None:
         self.declares.check(self)

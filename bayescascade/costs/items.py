@@ -99,9 +99,7 @@ def items_of(incurred: list[list[tuple[str, float]]]) -> CostItems:
     return CostItems(tuple(number), costs, *_flattened(numbers), n_groups)
 
 
-def _flattened(
-    rows: Sequence[Sequence[int] | Integers],
-) -> tuple[Integers, Integers]:
+def _flattened(rows: Sequence[Sequence[int] | Integers]) -> tuple[Integers, Integers]:
     """Return the starts of some lists in their concatenation, and the concatenation."""
     starts = np.cumsum([0, *map(len, rows)], dtype=np.int64)
     return starts, np.array([number for row in rows for number in row], np.int64)

@@ -163,9 +163,7 @@ class GivenRows:
         return frame if self.is_named else frame.to_numpy()
 
     def _array(self, least_rows: int) -> NDArray[Any]:
-        from sklearn.utils import (
-            check_array,  # a Table does not need names of rows
-        )
+        from sklearn.utils import check_array  # a Table does not need names of rows
 
         if isinstance(self.cells, np.ndarray):
             check_no_records(self.cells)

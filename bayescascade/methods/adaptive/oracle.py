@@ -97,11 +97,7 @@ def oracle_between(
 
 
 def oracle_of(
-    local_wrong: Flags,
-    full_wrong: Flags,
-    local_costs: Floats,
-    full_costs: Floats,
-    sent: Flags,
+    local_wrong: Flags, full_wrong: Flags, local_costs: Floats, full_costs: Floats, sent: Flags
 ) -> GateOracle:
     """Return the oracle from errors and costs of both models and the rows sent, (n,) each."""
     gains = local_wrong.astype(np.float64) - full_wrong

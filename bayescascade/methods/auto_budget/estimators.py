@@ -363,10 +363,7 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         """Which methods were not tried or given up; empty if all were tried to the end."""
         why = "of the size of the table" if self.stopped_after_ is None else "the time was up"
         why = "it was interrupted" if self.is_interrupted_ else why
-        told = {
-            "given up early": self.behind_,
-            f"not tried because {why}": self.skipped_,
-        }
+        told = {"given up early": self.behind_, f"not tried because {why}": self.skipped_}
         return "; ".join(f"{words}: {', '.join(names)}" for words, names in told.items() if names)
 
     @property

@@ -20,11 +20,7 @@ from bayescascade.base.watch import Watch
 from bayescascade.data.column import MISSING
 from bayescascade.data.schema import Rows as AnyRows
 from bayescascade.data.table import Table
-from bayescascade.methods.cascade_mixtures.learning import (
-    ONE,
-    learn,
-    page_of,
-)
+from bayescascade.methods.cascade_mixtures.learning import ONE, learn, page_of
 from bayescascade.methods.cascade_mixtures.parameters import MixtureParameters
 from bayescascade.methods.cascades.auto_cascade import AutoCascade
 from bayescascade.methods.cascades.density import LearnedDensityTree

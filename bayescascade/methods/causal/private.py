@@ -35,10 +35,7 @@ from bayescascade.base.threads import single_threaded
 from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.methods.causal.estimators import DirectionModel
 from bayescascade.methods.causal.pair import LEAST_ROWS, Pair, declared_bounds, split_rows
-from bayescascade.methods.causal.parameters import (
-    PRIVATE_SCORES,
-    PrivateNoiseParameters,
-)
+from bayescascade.methods.causal.parameters import PRIVATE_SCORES, PrivateNoiseParameters
 from bayescascade.methods.causal.posterior import DIRECTIONS
 from bayescascade.methods.causal.protection import (
     ROUNDING,

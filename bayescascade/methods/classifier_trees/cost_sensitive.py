@@ -15,12 +15,7 @@ from bayescascade.methods.classifier_trees.cost_sensitive_posterior import (
     CostSensitiveTreePosterior,
 )
 from bayescascade.methods.classifier_trees.growing import GrowingRows, NodeGrowth, grow, refitted
-from bayescascade.methods.classifier_trees.judges import (
-    JudgedTree,
-    Judges,
-    TreeTrial,
-    node_table,
-)
+from bayescascade.methods.classifier_trees.judges import JudgedTree, Judges, TreeTrial, node_table
 from bayescascade.methods.classifier_trees.parameters import CostSensitiveTreeParameters
 from bayescascade.methods.classifier_trees.tree import ClassifierTree
 from bayescascade.methods.classifier_trees.trying import TriedClassifier

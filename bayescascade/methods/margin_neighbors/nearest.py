@@ -159,11 +159,7 @@ class NeighborWalk:
     """
 
     def __init__(
-        self,
-        around: Neighborhoods,
-        rule: Rule,
-        encoder: MatrixEncoder,
-        offsets: Floats,
+        self, around: Neighborhoods, rule: Rule, encoder: MatrixEncoder, offsets: Floats
     ) -> None:
         self._around, self._rule, self._encoder, self._offsets = around, rule, encoder, offsets
         self._cells = np.full((1, encoder.source.size), np.nan)

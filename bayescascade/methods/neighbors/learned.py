@@ -238,11 +238,7 @@ class VoteRule(NamedTuple):
         return np.asarray(self.probabilities(model, rows).argmax(axis=1))
 
     def labeled(
-        self,
-        model: Compressed,
-        rows: NDArray[Any],
-        labels: Integers,
-        weights: Floats | None = None,
+        self, model: Compressed, rows: NDArray[Any], labels: Integers, weights: Floats | None = None
     ) -> Compressed:
         """Return a model with the classes of prototypes for this rule."""
         return model.relabeled(rows, labels, weights) if self.name == "nearest" else model

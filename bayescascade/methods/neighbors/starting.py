@@ -68,10 +68,7 @@ def shares_of_classes(n_prototypes: int, sizes: Integers) -> Integers:
 
 
 def counts_of_classes(
-    given: int | Mapping[Any, int] | None,
-    wanted: int | None,
-    sizes: Integers,
-    names: Sequence[Any],
+    given: int | Mapping[Any, int] | None, wanted: int | None, sizes: Integers, names: Sequence[Any]
 ) -> Integers:
     """Return the number of prototypes of each class, (n_classes,), after checks."""
     if isinstance(given, Mapping):

@@ -213,11 +213,7 @@ class OnlineGate(Printed):
         return self
 
     def play(
-        self,
-        X: Any,
-        ask: Callable[[int], Any] | None = None,
-        *,
-        expensive_model: Any = None,
+        self, X: Any, ask: Callable[[int], Any] | None = None, *, expensive_model: Any = None
     ) -> Played:
         """Play rows in order, and ask for labels that are worth their cost.
 

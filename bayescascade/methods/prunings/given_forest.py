@@ -193,10 +193,7 @@ def _with_classes(forest: Any, training: TrainingRows) -> TrainingRows:
 
 
 def count_classes(
-    forest: Forest,
-    rows: NDArray[np.float32],
-    labels: Integers,
-    is_counted: Flags | None = None,
+    forest: Forest, rows: NDArray[np.float32], labels: Integers, is_counted: Flags | None = None
 ) -> Floats:
     """Return the number of rows of each class at each node, (n_nodes, n_classes) float64."""
     leaves = forest.apply(rows)

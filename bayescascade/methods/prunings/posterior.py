@@ -262,9 +262,7 @@ def _family(parent: Codes) -> tuple[Codes, Integers]:
     return children, last + 1
 
 
-def _groups(
-    program: PruningProgram,
-) -> tuple[Integers, Codes, Floats]:
+def _groups(program: PruningProgram) -> tuple[Integers, Codes, Floats]:
     """Return for each split the splits that share a use with it, and their similarity.
 
     This is the cost of the shared uses, divided by the larger cost of the uses of either split.

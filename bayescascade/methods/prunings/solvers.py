@@ -137,9 +137,7 @@ class FlowSolver:
         return units.astype(np.int64)
 
 
-def _arcs(
-    program: PruningProgram,
-) -> tuple[Integers, Codes, Codes, Flags]:
+def _arcs(program: PruningProgram) -> tuple[Integers, Codes, Codes, Flags]:
     """Return the starts of each node's arcs, their heads and reverses, and which are unlimited."""
     child = np.flatnonzero(program.parent >= 0)
     tail = np.concatenate([child, program.edge_split])

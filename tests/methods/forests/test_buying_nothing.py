@@ -41,11 +41,7 @@ def is_worth_it(model, X, y):
     return bool(gains.mean() > gains.std(ddof=1) / np.sqrt(len(y)))
 
 
-@pytest.mark.parametrize(
-    "model",
-    MODELS,
-    ids=lambda model: type(model).__name__,
-)
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
 def test_validation_rows_find_what_is_bought_better_than_nothing(model, monkeypatch):
     """Of labels that nothing tells, a budget bought errors; the twin that only fits still does."""
 
