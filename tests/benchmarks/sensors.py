@@ -22,7 +22,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from bayescascade import GatedSensorsClassifier
 from bayescascade.base.threads import single_threaded
 from bayescascade.methods.sensors.models import SOFTMAX, GatedNet, Weights
-from bayescascade.methods.sensors.signals import Sensors, SignalMaker, Signals
+from bayescascade.methods.sensors.signals import Scaling, Sensors, Signals
 from bayescascade.methods.sensors.smooth import alternated, smooth
 from bayescascade.methods.sensors.training import Lesson, opened, trained
 from tests.benchmarks.figures import parser, say
@@ -128,15 +128,16 @@ def direct(split, sensors):
     X, X_test, y, y_test = split
     places = tuple(np.array(columns) for columns in sensors.values())
     given = Sensors(tuple(sensors), places, np.ones(len(sensors)))
-    maker = SignalMaker.of("linear", 1, given, np.arange(X.shape[1]), X, 0)
+    columns = given.in_matrix(np.arange(X.shape[1]))
+    scaling = Scaling.of(X, columns, 0, 0)
     classes, rng = np.unique(y), np.random.default_rng(0)
     targets = (y[:, np.newaxis] == classes).astype(float)
-    lesson = Lesson(maker.made(X), targets, SOFTMAX, given.costs, 1.0)
+    lesson = Lesson(scaling.signals(X, "linear", columns), targets, SOFTMAX, given.costs, 1.0)
     with single_threaded():
         weights = trained(lesson, 0.3 / len(sensors), opened(lesson, rng), 8000, "sigmoid", rng)
-    tests = maker.made(X_test)
+    tests = scaling.signals(X_test, "linear", columns)
     for gates in ("sigmoid", "step"):
-        net = GatedNet(weights, lesson.signals.sensor_of, gates)
+        net = GatedNet(weights, gates)
         right = (classes[net.outputs(tests).argmax(axis=1)] == y_test).mean()
         say(f"direct, lambda 0.3, gates {gates}: {right:.4f}, mean {net.gates(tests).mean():.2f}")
 
