@@ -47,8 +47,8 @@ class HiddenDensity:
     @classmethod
     def of(cls, schema: Schema, trees: HiddenTrees) -> "HiddenDensity":
         """Build from what EM found."""
-        levels = tuple(own[:, :-1] for own in trees.levels)
-        return cls(schema, trees.parents, trees.first[:, 0], trees.moves, levels)
+        levels = np.split(trees.levels[:, :-1], trees.starts[1:], axis=1)
+        return cls(schema, trees.parents, trees.first[:, 0], trees.moves, tuple(levels))
 
     @property
     def n_states(self) -> int:
@@ -64,7 +64,10 @@ class HiddenDensity:
             self.parents,
             (first / first.sum(axis=1, keepdims=True))[:, np.newaxis],
             moves / moves.sum(axis=3, keepdims=True),
-            [with_missing(own / own.sum(axis=1, keepdims=True)) for own in levels],
+            with_missing(
+                np.concatenate([own / own.sum(axis=1, keepdims=True) for own in levels], 1)
+            ),
+            np.cumsum(self.schema.n_levels) - self.schema.n_levels,
         )
 
     def score_codes(self, codes: Codes) -> Floats:
@@ -93,7 +96,8 @@ class HiddenDensity:
                 states[u] = drawn(np.cumsum(trees.first, axis=2)[member, 0])
             else:
                 states[u] = drawn(np.cumsum(trees.moves[u], axis=2)[member, states[parent]])
-            codes[u] = drawn(np.cumsum(trees.levels[u][:, :-1], axis=1)[member, :, states[u]])
+            own = trees.levels[:, trees.starts[u] :][:, : self.schema.n_levels[u]]
+            codes[u] = drawn(np.cumsum(own, axis=1)[member, :, states[u]])
         return codes
 
     # -- as plain data -----------------------------------------------------------------------------

@@ -21,10 +21,12 @@ in float32, and the logarithms of their norms are summed in float64.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csc_array
 
 from bayescascade.base.arrays import Codes, Floats, Integers
 from bayescascade.base.watch import check_time
@@ -48,16 +50,25 @@ class HiddenTrees(NamedTuple):
     parents: Integers  # (p,), -1 for the root
     first: Reals  # (m, 1, h), of the root's states
     moves: Reals  # (p, m, h, h), of a column's state, in the row of its parent's state
-    # for each column (m, n_levels + 1, h); the last row is 1, for missing cells
-    levels: Sequence[Reals]
+    levels: Reals  # (m, L + 1, h), of all columns' levels; the last row is 1, for missing cells
+    starts: Integers  # (p,), the place of each column's first level
 
     @property
-    def order(self) -> list[int]:
+    def order(self) -> Sequence[int]:
         """The columns, parents before their children."""
-        order: list[int] = np.flatnonzero(self.parents < 0).tolist()
-        for u in order:
-            order.extend(np.flatnonzero(self.parents == u).tolist())
-        return order
+        return _ordered(tuple(self.parents.tolist()))
+
+    def cells(self, codes: Codes | Integers) -> Integers:
+        """Return the places in `levels` of (p, n) coded rows; a missing cell's is the last."""
+        return np.where(codes < 0, self.levels.shape[1] - 1, codes + self.starts[:, np.newaxis])
+
+
+@lru_cache
+def _ordered(parents: tuple[int, ...]) -> Sequence[int]:
+    order = [u for u, parent in enumerate(parents) if parent < 0]
+    for above in order:
+        order.extend(u for u, parent in enumerate(parents) if parent == above)
+    return order
 
 
 class Counts(NamedTuple):
@@ -65,7 +76,7 @@ class Counts(NamedTuple):
 
     first: Reals  # (m, 1, h)
     moves: Reals  # (p, m, h, h)
-    levels: Sequence[Reals]  # (m, n_levels, h) each
+    levels: Reals  # (m, L, h)
 
 
 def started(rows: Indicators, mixtures: Sequence[Components]) -> HiddenTrees:
@@ -74,18 +85,19 @@ def started(rows: Indicators, mixtures: Sequence[Components]) -> HiddenTrees:
     assert tree.parents is not None
     shares = np.exp([[one.log_shares] for one in mixtures])
     moves = _KEEPS * np.eye(shares.shape[-1]) + (1 - _KEEPS) * shares
-    levels = np.split(np.exp([one.log_levels.T for one in mixtures]), rows.starts[1:], axis=1)
+    levels = np.exp([one.log_levels.T for one in mixtures])
     return HiddenTrees(
         tree.parents[0],
         shares.astype(np.float32),
         np.repeat(moves[np.newaxis].astype(np.float32), len(rows.codes), axis=0),
-        [with_missing(one.astype(np.float32)) for one in levels],
+        with_missing(levels.astype(np.float32)),
+        rows.starts,
     )
 
 
 def with_missing(levels: Reals) -> Reals:
-    """Return (m, n_levels, h) probabilities with a last row of ones, for missing cells."""
-    return np.pad(levels, ((0, 0), (0, 1), (0, 0)), constant_values=1)
+    """Return (m, L, h) probabilities with a last row of ones, for missing cells."""
+    return np.concatenate([levels, np.ones_like(levels[:, :1])], axis=1)
 
 
 def epochs(
@@ -97,10 +109,7 @@ def epochs(
     times = np.rint(rows.weights * (rows.weights.size / total)).clip(1).astype(np.int64)
     copies, n = np.repeat(np.arange(times.size), times), int(times.sum())
     n_batches = max(1, n // min(_LARGEST, max(_SMALLEST, n // _FEWEST)))
-    prior = [
-        (smoothing * one[:, np.newaxis]).astype(np.float32)
-        for one in np.split(rows.prior, rows.starts[1:])
-    ]
+    prior = (smoothing * rows.prior[:, np.newaxis]).astype(np.float32)
     kept: Counts | None = None
     for epoch in range(EPOCHS):
         check_time()
@@ -119,8 +128,8 @@ def expected_counts(trees: HiddenTrees, codes: Codes | Integers, weights: Floats
     """Return the expected counts of weighted rows (p, n)."""
     inside, sent, _ = pass_up(trees, codes)
     by = weights.astype(np.float32)[:, np.newaxis]
-    moves, levels = np.zeros_like(trees.moves), []
-    beliefs = dict[int, Reals]()
+    (p, n), (m, n_levels, h) = codes.shape, trees.levels.shape
+    moves, beliefs = np.zeros_like(trees.moves), np.empty((p, m, n, h), inside[0].dtype)
     for u in trees.order:
         parent = int(trees.parents[u])
         if parent < 0:
@@ -129,11 +138,11 @@ def expected_counts(trees: HiddenTrees, codes: Codes | Integers, weights: Floats
         else:
             outside = beliefs[parent] / sent[u]
             moves[u] = trees.moves[u] * ((outside * by).transpose(0, 2, 1) @ inside[u])
-            beliefs[u] = (outside @ trees.moves[u]) * inside[u]
-    for u, own in enumerate(trees.levels):
-        is_level = codes[u] == np.arange(own.shape[1] - 1)[:, np.newaxis]
-        levels.append(is_level.astype(np.float32) @ (beliefs[u] * by))
-    return Counts(first, moves, levels)
+            np.multiply(outside @ trees.moves[u], inside[u], out=beliefs[u])
+    cells = trees.cells(codes).ravel()
+    of_cells = csc_array((np.tile(by[:, 0], p), cells, np.arange(p * n + 1)), (n_levels, p * n))
+    levels = of_cells @ beliefs.transpose(0, 2, 1, 3).reshape(p * n, m * h)
+    return Counts(first, moves, levels[:-1].reshape(-1, m, h).swapaxes(0, 1))
 
 
 def pass_up(trees: HiddenTrees, codes: Codes | Integers) -> tuple[list[Reals], list[Reals], Floats]:
@@ -143,51 +152,47 @@ def pass_up(trees: HiddenTrees, codes: Codes | Integers) -> tuple[list[Reals], l
     of the root times the shares of its states; then the same given the parent's state. Both are
     scaled for each row. The log probabilities are (m, n), nats. Cells coded -1 are summed out.
     """
-    p, n = codes.shape
-    inside, sent = [trees.first] * p, [trees.first] * p
-    reached, log_probabilities = dict[int, Reals](), np.zeros((len(trees.first), n))
+    own, norms = trees.levels[:, trees.cells(codes)], list[Reals]()  # (m, p, n, h)
+    inside, sent = [trees.first] * len(codes), [trees.first] * len(codes)
+    reached = dict[int, Reals]()
 
     def normalized(messages: Reals) -> Reals:
-        norms = messages.sum(axis=2, keepdims=True) + _TINY
-        log_probabilities[:] += np.log(norms[..., 0], dtype=np.float64)
-        scaled: Reals = messages / norms
+        norms.append(messages.sum(axis=2, keepdims=True) + _TINY)
+        scaled: Reals = messages / norms[-1]
         return scaled
 
     for u in reversed(trees.order):
-        parent, own = int(trees.parents[u]), trees.levels[u][:, codes[u]]
+        parent, messages = int(trees.parents[u]), own[:, u]
         if u in reached:
-            own *= reached.pop(u)
-        inside[u] = normalized(own * trees.first if parent < 0 else own)
-        if parent >= 0:
-            sent[u] = inside[u] @ trees.moves[u].transpose(0, 2, 1) + _TINY
+            messages *= reached.pop(u)
+        if parent < 0:
+            inside[u] = normalized(messages * trees.first)
+        else:
+            inside[u], sent[u] = messages, messages @ trees.moves[u].transpose(0, 2, 1) + _TINY
             both = reached[parent] * sent[u] if parent in reached else sent[u]
             reached[parent] = normalized(both)  # or many children underflow
+    log_probabilities: Floats = np.log(norms, dtype=np.float64).sum(axis=0)[..., 0]
     return inside, sent, log_probabilities
 
 
 def _moved(counts: Counts, counted: Counts, share: np.float32) -> Counts:
     """Move counts towards those of a batch, in place."""
-    for own, new in zip(
-        (counts.first, counts.moves, *counts.levels),
-        (counted.first, counted.moves, *counted.levels),
-        strict=True,
-    ):
+    for own, new in zip(counts, counted, strict=True):
         own += share * (new - own)
     return counts
 
 
-def _maximized(
-    trees: HiddenTrees, counts: Counts, prior: Sequence[Reals], smoothing: float
-) -> HiddenTrees:
+def _maximized(trees: HiddenTrees, counts: Counts, prior: Reals, smoothing: float) -> HiddenTrees:
     """Return the most probable probabilities given expected counts and the pseudo-rows."""
     a = np.float32(smoothing)
     first = counts.first + a / counts.first.shape[-1]
     of_state = counts.moves.sum(axis=2, keepdims=True) + np.float32(1.0)
     moves = counts.moves + a * of_state / of_state.sum(axis=3, keepdims=True)
-    levels = [own + shares for own, shares in zip(counts.levels, prior, strict=True)]
-    return HiddenTrees(
-        trees.parents,
-        first / first.sum(axis=2, keepdims=True),
-        moves / moves.sum(axis=3, keepdims=True),
-        [with_missing(one / one.sum(axis=1, keepdims=True)) for one in levels],
+    levels = counts.levels + prior
+    totals = np.add.reduceat(levels, trees.starts, axis=1)
+    levels /= np.repeat(totals, np.diff(trees.starts, append=levels.shape[1]), axis=1)
+    return trees._replace(
+        first=first / first.sum(axis=2, keepdims=True),
+        moves=moves / moves.sum(axis=3, keepdims=True),
+        levels=with_missing(levels),
     )

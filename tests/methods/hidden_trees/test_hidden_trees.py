@@ -25,6 +25,7 @@ from bayescascade.methods.mixtures.em import Components, Indicators, memberships
 from tests.statistical.chi_square import fits
 
 SIZES = (2, 3, 2, 4)
+STARTS = np.cumsum(SIZES) - SIZES
 PARENTS = np.array([1, -1, 1, 0])
 N_MEMBERS, N_STATES = 2, 3
 
@@ -64,7 +65,7 @@ def joint(trees, member):
             found = found * trees.first[member, 0][states[j]][:, np.newaxis]
         else:
             found = found * trees.moves[j, member][states[parent], states[j]][:, np.newaxis]
-        found = found * trees.levels[j][member][codes[j]][:, states[j]].T
+        found = found * trees.levels[member, STARTS[j] + codes[j]][:, states[j]].T
     return found, states
 
 
@@ -96,7 +97,7 @@ def test_expected_counts_are_those_of_all_states():
         for j, parent in enumerate(PARENTS):
             levels = np.zeros((SIZES[j], N_STATES))
             np.add.at(levels, (codes[j][np.newaxis], states[j][:, np.newaxis]), belief)
-            assert_allclose(counts.levels[j][i], levels, rtol=1e-5)
+            assert_allclose(counts.levels[i, STARTS[j] :][: SIZES[j]], levels, rtol=1e-5)
             pairs = np.zeros((N_STATES, N_STATES))
             if parent >= 0:
                 np.add.at(pairs, (states[parent], states[j]), belief.sum(axis=1))
@@ -159,8 +160,7 @@ def test_the_start_is_a_mixture_where_all_states_are_kept(rng):
     mixture = Components(np.log([0.3, 0.7]), np.log(levels.T), None, None)
     trees = started(rows, [mixture])
     moves = np.broadcast_to(np.eye(2), trees.moves.shape)
-    kept = HiddenTrees(trees.parents, trees.first, moves, trees.levels)
-    scores = expected_log(kept, rows.codes)
+    scores = expected_log(trees._replace(moves=moves), rows.codes)
     assert_allclose(scores, memberships(mixture.log_joint(rows))[1], rtol=1e-5)
 
 
@@ -170,7 +170,7 @@ def expected_log(trees, codes):
     for i, row in enumerate(codes.T):
         below = {j: np.ones(trees.first.shape[2]) for j in range(len(row))}
         for j in reversed(trees.order):
-            own = trees.levels[j][0, row[j]] * below[j]
+            own = trees.levels[0, trees.starts[j] + row[j]] * below[j]
             if trees.parents[j] >= 0:
                 below[trees.parents[j]] = below[trees.parents[j]] * (trees.moves[j, 0] @ own)
         logs[i] = np.log(trees.first[0, 0] @ own)
@@ -180,11 +180,11 @@ def expected_log(trees, codes):
 def test_many_children_do_not_underflow(rng):
     """A column that hundreds of others depend on must leave a finite density."""
     p, h = 400, 16
-    levels = [with_missing(rng.dirichlet(np.ones(2), (1, h)).swapaxes(1, 2)) for _ in range(p)]
+    levels = with_missing(rng.dirichlet(np.ones(2), (p, h)).swapaxes(1, 2).reshape(1, 2 * p, h))
     parents = np.where(np.arange(p) > 0, 0, -1)
     moves = rng.dirichlet(np.full(h, 0.1), (p, 1, h)).astype(np.float32)
     first = np.full((1, 1, h), 1 / h, np.float32)
-    trees = HiddenTrees(parents, first, moves, [one.astype(np.float32) for one in levels])
+    trees = HiddenTrees(parents, first, moves, levels.astype(np.float32), 2 * np.arange(p))
     codes = rng.integers(2, size=(p, 5))
     counts = expected_counts(trees, codes, np.ones(5))
     assert counts.first.sum() == pytest.approx(5.0, rel=1e-4)
