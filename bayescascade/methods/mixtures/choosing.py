@@ -242,20 +242,21 @@ def _grown(
 ) -> Floats:
     """Start from boxes: repeatedly split off the level with the largest evidence gain."""
     alpha, places = 1.0 / np.bincount(rows.column)[rows.column], rows.grown
-    if not places:
-        places.append(np.zeros(rows.weights.size, int))
-        rows.splits[0] = _best_split(rows, places[0] == 0, alpha)
-    while len(places) < n_components:
-        box = max(rows.splits, key=lambda one: rows.splits[one][0])
-        gain, level = rows.splits[box]
-        if gain == -np.inf or is_over():
-            break
-        j, place = rows.column[level], places[-1].copy()
-        is_split = (place == box) & (rows.codes[j] == level - rows.starts[j])
-        place[is_split] = len(places)
-        for one in (box, len(places)):
-            rows.splits[one] = _best_split(rows, place == one, alpha)
-        places.append(place)
+    with rows.growing:
+        if not places:
+            places.append(np.zeros(rows.weights.size, int))
+            rows.splits[0] = _best_split(rows, places[0] == 0, alpha)
+        while len(places) < n_components:
+            box = max(rows.splits, key=lambda one: rows.splits[one][0])
+            gain, level = rows.splits[box]
+            if gain == -np.inf or is_over():
+                break
+            j, place = rows.column[level], places[-1].copy()
+            is_split = (place == box) & (rows.codes[j] == level - rows.starts[j])
+            place[is_split] = len(places)
+            for one in (box, len(places)):
+                rows.splits[one] = _best_split(rows, place == one, alpha)
+            places.append(place)
     return _clustered(places[min(len(places), n_components) - 1], n_components)
 
 

@@ -26,6 +26,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from threading import Lock
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -69,6 +70,7 @@ class Indicators:
     # boxes for starts of EM, grown so far: each row's box among the first 1, 2, ..; best splits
     grown: list[Integers] = field(default_factory=list)
     splits: dict[int, tuple[float, int]] = field(default_factory=dict)
+    growing: Lock = field(default_factory=Lock)  # threads grow the same boxes
 
     @classmethod
     def of(cls, table: Table) -> "Indicators":
