@@ -47,7 +47,7 @@ from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Prin
 _OF_FIT = ("summary_", "run_", "exact_", "posterior_", "log_posterior_")
 _OF_CASCADE = (*_OF_FIT, "leaf_", "leaf_choice_")
 _MOST_SHOWN, _MOST_PAIRS = 6, 5  # candidates, and associations beside a tree
-_OF_SEARCH, _FEWEST_STEPS = 0.3, 5_000  # share of the effort for chains; least steps of each
+_OF_SEARCH, _FEWEST_STEPS = 0.1, 5_000  # share of the effort for chains; least steps of each
 _REDRAWN = {"quick": 0.04, "normal": 0.2, "thorough": inf}  # gigabytes for redraws of subtrees
 
 

@@ -369,6 +369,8 @@ class HeldOut:
         model.posterior_ = posterior = model._make_posterior(learned)
         model._set_features(posterior.schema)
         model._prepare_chains(posterior)
+        if posterior.redraws is not None:
+            posterior.redraws.most_polished = 0  # draws are averaged, and none needs to be the best
         search = model.check_parameters()
         run: samplers.Run[Tree] = search.run(posterior, default_steps=n_steps, n_blocks=_N_BLOCKS)
         if run.interrupted:

@@ -67,6 +67,7 @@ class Redraws(Protocol):
     name: str
     share: float
     largest: int
+    most_polished: int
 
     def advance(
         self, rng: np.random.Generator, state: Tree, n_steps: int, inverse_temperature: float
@@ -139,6 +140,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
         self.is_nominal = tuple(column.kind == "nominal" for column in table.schema.columns)
         self.splits = SplitSpace(table.schema, partitions, self.max_branches, max_depth)
         self._work_spaces = WorkSpaces()
+        self._last_splits: tuple[Tree | None, Floats] = (None, np.empty(0))
         self._last_prior: tuple[Tree | None, float] = (None, np.nan)
 
     # -- the contract ------------------------------------------------------------------------------
@@ -147,7 +149,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
         """Return the log prior of a tree, nats, unnormalized."""
         tree, (known, value) = _structure(state), self._last_prior
         if tree is not known:  # often computed twice: for the density, and by `describe`
-            log_splits = self.splits.log_splits(tree) if self.model.is_generative else None
+            log_splits = self._log_splits(tree) if self.model.is_generative else None
             value = self.model.log_prior(tree, len(self.is_nominal), log_splits)
             self._last_prior = tree, value
         return value
@@ -170,10 +172,17 @@ class CascadePosterior(CompiledPosterior[Tree]):
                 a = self.model.concentration
                 inside -= gammaln(counts + a) - gammaln(a)
             if self.model.is_generative:
-                inside -= self.model.log_stops(tree, self.splits.log_splits(tree))
+                inside -= self.model.log_stops(tree, self._log_splits(tree))
             elif isinstance(self.model, BranchModel):
                 inside += self.model.rate
         return self.model.log_likelihood(tree, counts, inside)
+
+    def _log_splits(self, tree: Tree) -> Floats:
+        known, logs = self._last_splits
+        if tree is not known:  # prior and likelihood need them
+            logs = self.splits.log_splits(tree)
+            self._last_splits = tree, logs
+        return logs
 
     def rounding(self, state: Tree) -> float:
         """Return a bound on the rounding error of the log density of a tree, nats."""
