@@ -3,6 +3,7 @@
 import time
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import bayescascade
@@ -10,6 +11,7 @@ from bayescascade import DensityRuleList, RuleListClassifier
 from bayescascade.base.errors import ParameterError
 from bayescascade.methods.rules import list_posterior as rule_posteriors
 from bayescascade.methods.rules.exact import best_list
+from bayescascade.model.parameters import EFFORTS
 from tests.people import draw_people
 
 QUICK = {"n_steps": 200, "n_chains": 1, "n_jobs": 1, "random_state": 0}
@@ -98,3 +100,14 @@ def test_ctrl_c_before_the_proof_ends_it_too(fit):
     model = fit(progress=interrupt, n_steps=1_000_000)
     assert model.summary_.interrupted
     assert model.exact_.n_visited <= 1
+
+
+def test_effort_is_the_work_of_a_proof(rng, monkeypatch):
+    """Who asks for more effort waits for more prefixes, and not for the same ones again."""
+    rows = pd.DataFrame(rng.integers(2, size=(150, 4)), columns=list("abcd")).astype(str)
+    labels = (rows.a != rows.b) ^ (rng.random(150) < 0.1)
+    monkeypatch.setattr(RuleListClassifier, "_work_of_proof", 4e4)
+    models = [RuleListClassifier(search="exact", effort=effort, **QUICK) for effort in EFFORTS]
+    quick, normal, thorough = (model.fit(rows, labels).exact_ for model in models)
+    assert quick.n_visited < normal.n_visited < thorough.n_visited
+    assert quick.gap >= normal.gap > thorough.gap == 0
