@@ -86,5 +86,3 @@ def test_an_annealing_that_fell_says_so():
     assert summary.warnings[0].startswith("1 of 2 chains: annealing ended at a less probable state")
     assert "R-hat" not in summary.objection
     assert FitSummary.from_dict(summary.to_dict()).fallen == 1
-    older = {name: value for name, value in fine.to_dict().items() if name != "fallen"}
-    assert FitSummary.from_dict(older).fallen == 0

@@ -6,7 +6,8 @@ A frozen dataclass or NamedTuple is a JSON object with a key for each field. The
     Of("p", "M+1", least=0)   an array; sizes are numbers, names, or None for any; Of(...) has any
     Within(0, 1)              a number in a closed range
     Words("step", "relu")     one of these texts
-    As(write, read)           plain JSON by two functions, for what has its own form in files
+    As(write, read)           plain JSON by two functions, for what has its own form in files;
+                              As(write, read, "p") reads with the size of this name
     INLINE                    its fields stand in the record of the owner
     SKIPPED                   not saved; it has a default
     GIVEN                     not saved; the reader knows it by its name
@@ -18,6 +19,10 @@ A number that may be NaN or infinite is saved as null then, and its rule says wh
 `Within(null=math.nan)`. `Saved(key)` gives a field another key; estimators save the attributes that
 have one.
 
+A NamedTuple that is `listed` is a list of its fields.
+
+Other keys are refused, unless they are names of attributes, which follow from the fields.
+
 Invariants that types cannot say are checked in `__post_init__`, which raises ValueError.
 """
 
@@ -27,7 +32,17 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
 from inspect import get_annotations
 from types import NoneType, UnionType
-from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    NamedTuple,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -37,12 +52,22 @@ from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.texts import shortened
 from bayescascade.base.validation import check_choice, check_integer, check_real
 
+T = TypeVar("T")
+
 INLINE: Final = object()
 SKIPPED: Final = object()
 GIVEN: Final = object()
 
+_LISTED: set[type] = set()
+
 Sizes = dict[str, Any]
 """Sizes by name, and the values of fields that are `GIVEN`."""
+
+
+def listed(kind: type[T]) -> type[T]:
+    """Save a NamedTuple as a list of its fields."""
+    _LISTED.add(kind)
+    return kind
 
 
 class Of:
@@ -121,6 +146,13 @@ class Within(NamedTuple):
         return number if kind is float else data  # in int | float, integers stay integers
 
 
+MaybeNaN = Annotated[float, Within(null=math.nan)]
+"""A finite number, or NaN, which is null in files."""
+
+
+Share = Annotated[float, Within(0, 1)]
+
+
 class Words(tuple[str, ...]):
     """Allowed texts."""
 
@@ -138,12 +170,13 @@ class As(NamedTuple):
     """Functions that return plain JSON of a value, and the value of plain JSON, if it is valid."""
 
     write: Callable[[Any], Any]
-    reads: Callable[[Any], Any]
+    reads: Callable[..., Any]
+    size: str = ""
 
     def read(self, name: str, data: Any, sizes: Sizes, kind: Any) -> Any:
         """Return the value."""
-        del name, sizes, kind
-        return self.reads(data)
+        del name, kind
+        return self.reads(data, sizes[self.size]) if self.size else self.reads(data)
 
 
 @dataclass(frozen=True)
@@ -151,7 +184,7 @@ class Saved:
     """The key in files of an estimator's attribute, or of a field that has another name."""
 
     key: str
-    is_optional: bool = False  # whether it is left out if it is None
+    is_optional: bool = False  # whether it is left out if it has its default
 
 
 def _checked(check: Callable[..., Any], name: str, *given: Any, **limits: Any) -> Any:
@@ -162,19 +195,19 @@ def _checked(check: Callable[..., Any], name: str, *given: Any, **limits: Any) -
 
 
 class _Field(NamedTuple):
-    """A field: attribute and key, type, marks, and whether it may be left out, as it is None."""
+    """A field: attribute and key, type, marks, and the default with which it is left out."""
 
     name: str
     key: str
     type: Any
     marks: tuple[Any, ...]
-    is_optional: bool
+    default: Any
 
 
 def stored(value: Any) -> Any:
     """Return plain JSON types."""
     kind: Any = type(value)
-    if _has_fields(kind):
+    if _has_fields(kind) and kind not in _LISTED:
         own = {"kind": value.kind} if hasattr(kind, "kind") else {}
         return {**own, **_stored_fields(value, _fields(kind))}
     if isinstance(value, np.ndarray | np.generic):
@@ -187,11 +220,12 @@ def stored(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def restored(kind: Any, data: Any, sizes: Sizes, name: str = "record") -> Any:
+def restored(kind: Any, data: Any, sizes: Sizes, name: str = "") -> Any:
     """Return the value of a type whose `stored` is `data`, which may be damaged.
 
-    Raises ModelFileError, which names the key, the rule and the value; or ValueError if the value's
-    own parts contradict each other.
+    Without a name, other keys of the data belong to somebody else, and are allowed.
+
+    Raises ModelFileError, which names the key, the rule and the value.
     """
     origin, args = get_origin(kind), get_args(kind)
     if origin is Annotated:
@@ -213,9 +247,23 @@ def restored(kind: Any, data: Any, sizes: Sizes, name: str = "record") -> Any:
         return _checked(check_real, name, data)
     elif kind in (bool, int, str) and type(data) is kind:
         return data
+    elif kind in _LISTED and isinstance(data, list):
+        if len(data) == len(kind._fields):
+            return _made(kind, dict(zip(kind._fields, data, strict=True)), sizes)
     elif _has_fields(kind) and isinstance(data, dict):
-        return kind(**restored_fields(_fields(kind), data, sizes))
+        if name:
+            _refuse_others(kind, data, name)
+        return _made(kind, data, sizes)
     raise ModelFileError(f"a saved model's {name} must be {_word(kind)}, got {_text(data)}")
+
+
+def _made(kind: Any, data: Mapping[str, Any], sizes: Sizes) -> Any:
+    try:
+        return kind(**restored_fields(_fields(kind), data, sizes))
+    except ModelFileError:
+        raise
+    except (ValueError, OverflowError) as error:
+        raise ModelFileError(str(error)) from None
 
 
 def restored_fields(fields: list[_Field], data: Mapping[str, Any], sizes: Sizes) -> dict[str, Any]:
@@ -225,14 +273,27 @@ def restored_fields(fields: list[_Field], data: Mapping[str, Any], sizes: Sizes)
         if GIVEN in field.marks:
             found[field.name] = sizes[field.name]
         elif INLINE in field.marks:
-            found[field.name] = restored(field.type, data, sizes, field.key)
+            found[field.name] = restored(field.type, data, sizes)
         elif field.key in data:
-            found[field.name] = restored(field.type, data[field.key], sizes, field.key)
-        elif field.is_optional:
-            found[field.name] = None
+            value = restored(field.type, data[field.key], sizes, field.key)
+            if field.default is not MISSING and stored(value) == stored(field.default):
+                raise ModelFileError(f"a saved model's {field.key} must be left out, or another")
+            found[field.name] = value
+        elif field.default is not MISSING:
+            found[field.name] = field.default
         else:
             raise ModelFileError(f"a saved model must have the field {field.key!r}")
     return found
+
+
+def _refuse_others(kind: Any, data: Mapping[str, Any], name: str) -> None:
+    """Refuse keys that are neither those of fields nor of other attributes of the class."""
+    fields = _fields(kind)
+    others = {*data} - {field.key for field in fields}
+    if not any(INLINE in field.marks for field in fields):
+        for key in others:
+            if not hasattr(kind, key):
+                raise ModelFileError(f"a saved model's {name} must not have the field {key!r}")
 
 
 def _has_places(field: _Field) -> bool:
@@ -255,7 +316,7 @@ def _stored_fields(value: Any, fields: list[_Field]) -> dict[str, Any]:
         plain = write(getattr(value, field.name))
         if INLINE in field.marks:
             record |= plain
-        elif plain is not None or not field.is_optional:
+        elif field.default is MISSING or plain != stored(field.default):
             record[field.key] = plain
     return record
 
@@ -267,17 +328,17 @@ def saved_fields(owner: Any) -> list[_Field]:
     for base in reversed(owner.__mro__):
         for name, hint in get_annotations(base).items():
             if any(isinstance(mark, Saved) for mark in getattr(hint, "__metadata__", ())):
-                found[name] = _field(name, hint)
+                found[name] = _field(name, hint, getattr(owner, name, None))
     return list(found.values())
 
 
-def _field(name: str, hint: Any) -> _Field:
+def _field(name: str, hint: Any, default: Any = None) -> _Field:
     marks = getattr(hint, "__metadata__", ())
     saved = next((mark for mark in marks if isinstance(mark, Saved)), Saved(name))
     rest = tuple(mark for mark in marks if not isinstance(mark, Saved))
     kind = get_args(hint)[0] if marks else hint
     kind = Annotated[kind, *rest] if rest else kind
-    return _Field(name, saved.key, kind, rest, saved.is_optional)
+    return _Field(name, saved.key, kind, rest, default if saved.is_optional else MISSING)
 
 
 @cache
@@ -286,7 +347,16 @@ def _fields(kind: Any) -> list[_Field]:
     names = [f.name for f in fields(kind) if f.init] if is_dataclass(kind) else kind._fields
     hints = get_type_hints(kind, include_extras=True)
     skipped = [n for n in names if SKIPPED in getattr(hints[n], "__metadata__", ())]
-    return [_field(name, hints[name]) for name in names if name not in skipped]
+    return [_field(n, hints[n], _default(kind, n)) for n in names if n not in skipped]
+
+
+def _default(kind: Any, name: str) -> Any:
+    """Return the default of a field, None if it has none."""
+    if not is_dataclass(kind):
+        return kind._field_defaults.get(name)
+    own = kind.__dataclass_fields__[name]
+    made = own.default if own.default_factory is MISSING else own.default_factory()
+    return None if made is MISSING else made
 
 
 def _has_fields(kind: Any) -> bool:

@@ -11,29 +11,48 @@ localization: an improved R-hat, Bayesian Analysis 16(2), 2021. Both equal those
 import takes longer than many fits.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated, Any
 
 import numpy as np
 from scipy.special import ndtri
 
 from bayescascade.base.arrays import Floats
+from bayescascade.base.store import As
 from bayescascade.base.typed_words import typed, typed_setting
+from bayescascade.base.validation import check_real
 
 RHAT_CEILING = 1.01
 ESS_FLOOR = 400.0
 _FALL = 1.0  # nats: a cold chain fluctuates by less
 
 
+def _write(number: float) -> float | str | None:
+    if math.isinf(number):  # such as R-hat of chains that never move, which warns
+        return "inf"
+    return None if math.isnan(number) else float(number)
+
+
+def _read(data: Any) -> float:
+    if data is None or data == "inf":
+        return math.nan if data is None else math.inf
+    return check_real("a saved model's diagnostics", data)
+
+
+Figure = Annotated[float, As(_write, _read)]
+
+
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
     """Convergence of one traced quantity."""
 
-    mean: float  # over all draws of all chains, as `sd`
-    sd: float
+    mean: Figure  # over all draws of all chains, as `sd`
+    sd: Figure
     # rank-normalized, split; 1 if the quantity never varies, NaN with fewer than 4 draws
-    r_hat: float
-    ess: float  # bulk; the number of draws if the quantity never varies
+    r_hat: Figure
+    ess: Figure  # bulk; the number of draws if the quantity never varies
 
     @property
     def is_fine(self) -> bool:

@@ -8,8 +8,8 @@ their number of rows.
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import BayesCascadeError
+from bayescascade.base.store import MaybeNaN, Within, stored
 from bayescascade.data.cell_policy import CellPolicy, Matrix
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import check_labels, class_number, find_classes
@@ -40,9 +41,9 @@ class Figures(NamedTuple):
     """The accuracy and the mean log loss of one model."""
 
     name: str
-    accuracy: float
-    standard_error: float  # of the accuracy; NaN for one row
-    log_loss: float  # nats
+    accuracy: Annotated[float, Within(0, 1)]
+    standard_error: MaybeNaN  # of the accuracy; NaN for one row
+    log_loss: MaybeNaN  # nats
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,29 +94,8 @@ class HeldOut:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON types."""
-        figures = [_plain(one) for one in self.figures]
-        details = None if self.details is None else self.details.to_dict()
-        return {**asdict(self), "figures": figures, "details": details}
-
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> "HeldOut":
-        """Rebuild from `to_dict`; KeyError, TypeError or ValueError if it is damaged."""
-        figures = tuple(
-            Figures(str(one["name"]), *(_number(one[name]) for name in Figures._fields[1:]))
-            for one in record["figures"]
-        )
-        if not all(0 <= one.accuracy <= 1 for one in figures):
-            raise ValueError(f"an accuracy must be from 0 to 1, got {figures}")
-        details = record.get("details")
-        return cls(
-            n_rows=int(record["n_rows"]),
-            n_folds=int(record["n_folds"]),
-            is_once=bool(record["is_once"]),
-            effort=str(record["effort"]),
-            figures=figures,
-            reason=str(record["reason"]),
-            details=None if details is None else LabelDetails.from_dict(details),
-        )
+        record: dict[str, Any] = stored(self)
+        return record
 
 
 def default_folds(X: pd.DataFrame, n_classes: int) -> tuple[int, bool]:
@@ -236,11 +216,3 @@ def _logistic(
         model = LogisticRegression(max_iter=_MOST_ITERATIONS)
         model.fit(rows[known], codes[known], weights[known])
     return model.predict_proba(rows[held]), model.classes_
-
-
-def _plain(one: Figures) -> dict[str, Any]:
-    return {k: None if v != v else v for k, v in one._asdict().items()}
-
-
-def _number(value: Any) -> float:
-    return np.nan if value is None else float(value)

@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from bayescascade.base.arrays import Floats
+from bayescascade.base.store import Of
 from bayescascade.model.scores import LabelScores
 from bayescascade.report.chart import Series, UnitChart
 from bayescascade.report.numbers import count_texts, diagnostic_text, share_text
@@ -17,12 +18,15 @@ _MOST_BINS, _ROWS_OF_BIN = 10, 20
 _LONGEST = 30  # name of an axis
 
 
+Bins = Annotated[Floats, Of("bins")]
+
+
 class Calibration(NamedTuple):
     """Bins of rows by the probability that they got, each (n_bins,) float64, ascending."""
 
-    said: Floats  # mean probability
-    happened: Floats  # share of the weight with a hit
-    weights: Floats  # of the rows
+    said: Bins  # mean probability
+    happened: Bins  # share of the weight with a hit
+    weights: Bins  # of the rows
 
     @property
     def difference(self) -> float:

@@ -1,8 +1,8 @@
 """Details of predicted labels: calibration and errors, for all rows and for groups of rows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import DataError
+from bayescascade.base.store import MaybeNaN, Of
 from bayescascade.data.column import Column
 from bayescascade.data.levels import factorize, level_text, to_numbers
 from bayescascade.model.label_curves import Calibration, calibration_by_bins
@@ -36,10 +37,10 @@ class LabelDetails:
         Weights by true (rows) and predicted class.
     """
 
-    auc: float
+    auc: MaybeNaN
     of_what: str
     calibration: Calibration
-    confusion: Floats
+    confusion: Annotated[Floats, Of("classes", "classes", least=0)]
 
     @classmethod
     def of(cls, scores: LabelScores, names: Sequence[str]) -> "LabelDetails":
@@ -60,28 +61,6 @@ class LabelDetails:
             BLANK,
             *confusion_page(self.confusion, target, names),
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON types."""
-        calibration = {k: v.tolist() for k, v in self.calibration._asdict().items()}
-        return {
-            "auc": None if np.isnan(self.auc) else self.auc,
-            "of_what": self.of_what,
-            "calibration": calibration,
-            "confusion": self.confusion.tolist(),
-        }
-
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> "LabelDetails":
-        """Rebuild from `to_dict`; KeyError, TypeError or ValueError if it is damaged."""
-        bins = (np.array(record["calibration"][name], np.float64) for name in Calibration._fields)
-        calibration, confusion = Calibration(*bins), np.array(record["confusion"], np.float64)
-        if len({each.shape for each in calibration}) != 1 or calibration.weights.ndim != 1:
-            raise ValueError(f"bins must have three numbers each, got {record['calibration']}")
-        if confusion.ndim != 2 or not (confusion >= 0.0).all():
-            raise ValueError(f"a confusion matrix must have weights, got {record['confusion']}")
-        auc = np.nan if record["auc"] is None else float(record["auc"])
-        return cls(auc, str(record["of_what"]), calibration, confusion)
 
 
 class GroupScores:

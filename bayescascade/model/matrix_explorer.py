@@ -3,13 +3,14 @@
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.arrays import Floats
+from bayescascade.base.store import stored
 from bayescascade.base.validation import check_real
 from bayescascade.model.explore import Found, explore_by
 from bayescascade.model.kept_draws import none_drawn, thinned
@@ -19,16 +20,8 @@ from bayescascade.model.search import Search
 from bayescascade.model.summary import FitSummary
 from bayescascade.report.page import Page, Pieces
 
-
-class Recorded(Protocol):
-    """The stored form of a state, without the data."""
-
-    def to_record(self) -> dict[str, Any]:
-        """Return plain JSON types."""
-
-
 S = TypeVar("S")
-L = TypeVar("L", bound=Recorded)
+L = TypeVar("L")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -144,19 +137,12 @@ class MatrixExplorer(HasDraws, MatrixEstimator, Generic[S, L]):
     # -- files -------------------------------------------------------------------------------------
 
     def _fields(self) -> dict[str, Any]:
-        return {
-            **self._encoding_fields(),
-            "summary": self.summary_.to_dict(),
-            "log_posterior": self.log_posterior_,
-            **self._own_record(),
-            "best": self._best.to_record(),
-            "draws": [one.to_record() for one in self._draws],
-        }
+        found = {"summary": self.summary_.to_dict(), "log_posterior": self.log_posterior_}
+        states = {"best": stored(self._best), "draws": stored(self._draws)}
+        return {**super()._fields(), **found, **states}
 
     def _restore(self, record: Mapping[str, Any]) -> None:
-        self.declares.check(self)
-        self._read_encoding(record)
+        super()._restore(record)
         self.summary_ = FitSummary.from_dict(record["summary"])
         self.log_posterior_ = check_real("log_posterior", record["log_posterior"])
-        self._read_own(record)
         self._best, *self._draws = map(self._read_learned, (record["best"], *record["draws"]))

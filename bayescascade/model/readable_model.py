@@ -221,7 +221,7 @@ class ReadableModel(BaseEstimator, ABC):  # type: ignore[misc] # untyped base
 
     def _sizes(self) -> dict[str, Any]:
         """Return what `restored` must know: sizes of arrays, and `GIVEN` fields, by name."""
-        return {}
+        return {"schema": vars(self).get("schema_")}
 
     def _parameter_fields(self) -> dict[str, Any]:
         """Return the saved parameters as plain JSON types."""

@@ -5,15 +5,15 @@ it can also draw states independently, these replace chains: averages, traces an
 them as a run.
 """
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Generic, TypeVar
 
 import numpy as np
 
 import samplers
+from bayescascade.base.store import Saved, Within
 from bayescascade.model.posterior import Posterior
 
 S = TypeVar("S")
@@ -45,28 +45,16 @@ class Certificate:
         Whether the search was complete, so that the gap is only a bound on rounding.
     """
 
-    gap: float
+    gap: Annotated[float, Within(0)]
     extent: str
     log_evidence: float | None
     scope: str = ""
-    is_rounding: bool = False
+    is_rounding: Annotated[bool, Saved("is_rounding", is_optional=True)] = False
 
     @property
     def is_tempered(self) -> bool:
         """Whether the states are those of a tempered distribution, by the scope."""
         return TEMPERED in self.scope
-
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> "Certificate":
-        """Rebuild from a dict of the fields; raises KeyError, TypeError or ValueError."""
-        gap = float(record["gap"])
-        evidence = record["log_evidence"]
-        log_evidence = None if evidence is None else float(evidence)
-        if not gap >= 0 or not math.isfinite(gap) or not math.isfinite(log_evidence or 0.0):
-            raise ValueError(f"a certificate's numbers must be finite and gap >= 0, got {record}")
-        is_rounding = bool(record.get("is_rounding", False))
-        scope = str(record.get("scope", ""))
-        return cls(gap, str(record["extent"]), log_evidence, scope, is_rounding)
 
 
 @dataclass(frozen=True, eq=False)

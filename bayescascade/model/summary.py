@@ -1,12 +1,10 @@
 """The summary of a fit: data, convergence and uncertainty."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Protocol
 
-import numpy as np
-
-from bayescascade.base.store import As
+from bayescascade.base.store import As, Saved, Share, restored, stored
 from bayescascade.model.diagnostics import (
     ESS_FLOOR,
     RHAT_CEILING,
@@ -106,14 +104,16 @@ class FitSummary:
     interrupted: bool
     acceptance: Mapping[str, float]
     diagnostics: Mapping[str, Diagnostic]
-    shares: Mapping[str, Mapping[str, float]]
+    shares: Mapping[str, Mapping[str, Share]]
     certificate: Certificate | None = None
     reason: str = ""
     fallen: int = 0
     stopped_after: float | None = None
-    held_out: HeldOut | None = None
+    held_out: Annotated[HeldOut | None, Saved("held_out", is_optional=True)] = None
     n_rounds: int = 1
-    as_best: Mapping[str, float] = field(default_factory=dict)
+    as_best: Annotated[Mapping[str, Share], Saved("as_best", is_optional=True)] = field(
+        default_factory=dict
+    )
 
     @property
     def is_partial(self) -> bool:
@@ -221,55 +221,14 @@ class FitSummary:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON types."""
-        record = asdict(self)
-        record["notes"] = list(self.notes)
-        if self.certificate is not None and not self.certificate.is_rounding:
-            del record["certificate"]["is_rounding"]  # few models have it
-        record["acceptance"] = {k: _plain(v) for k, v in self.acceptance.items()}
-        record["diagnostics"] = {
-            name: {k: _plain(v) for k, v in asdict(d).items()}
-            for name, d in self.diagnostics.items()
-        }
-        if self.is_tempered:
-            record["drawn_from"] = self.drawn_from
-        record["as_best"] = dict(self.as_best)
-        if not self.as_best:
-            del record["as_best"]  # few models have it
-        del record["held_out"]  # few models have this
-        return record if self.held_out is None else record | {"held_out": self.held_out.to_dict()}
+        record: dict[str, Any] = stored(self)
+        return {**record, "drawn_from": self.drawn_from} if self.is_tempered else record
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "FitSummary":
-        """Rebuild from the result of `to_dict`; raises KeyError, TypeError or ValueError."""
-        certificate = record["certificate"]
-        held_out = record.get("held_out")
-        return cls(
-            source=str(record["source"]),
-            n_rows=int(record["n_rows"]),
-            n_distinct=int(record["n_distinct"]),
-            total_weight=_finite(record["total_weight"]),
-            notes=tuple(str(note) for note in record["notes"]),
-            method=str(record["method"]),
-            n_chains=int(record["n_chains"]),
-            n_draws=int(record["n_draws"]),
-            interrupted=bool(record["interrupted"]),
-            acceptance={str(k): _number(v) for k, v in record["acceptance"].items()},
-            diagnostics={
-                str(name): Diagnostic(**{k: _number(v) for k, v in told.items()})
-                for name, told in record["diagnostics"].items()
-            },
-            shares={
-                str(title): {str(label): _share(v) for label, v in shares.items()}
-                for title, shares in record["shares"].items()
-            },
-            certificate=None if certificate is None else Certificate.from_dict(certificate),
-            reason=str(record.get("reason", "")),
-            fallen=int(record.get("fallen", 0)),
-            stopped_after=_seconds(record.get("stopped_after")),
-            held_out=None if held_out is None else HeldOut.from_dict(held_out),
-            n_rounds=int(record.get("n_rounds", 1)),
-            as_best={str(k): _share(v) for k, v in record.get("as_best", {}).items()},
-        )
+        """Rebuild from the result of `to_dict`, which may be damaged."""
+        summary: FitSummary = restored(cls, record, {}, "summary")
+        return summary
 
 
 SUMMARY = As(FitSummary.to_dict, FitSummary.from_dict)
@@ -311,31 +270,3 @@ def summarize(
         n_rounds=int(run.extras.get("n_rounds", 1)),
         as_best=run.shares_as_best() if is_sampled else {},
     )
-
-
-def _plain(number: float) -> float | str | None:
-    if np.isposinf(number):  # such as R-hat of chains that never move, which warns
-        return "inf"
-    return float(number) if np.isfinite(number) else None
-
-
-def _number(value: Any) -> float:
-    return np.nan if value is None else float(value)
-
-
-def _finite(value: Any) -> float:
-    number = float(value)
-    if not np.isfinite(number):
-        raise ValueError(f"a summary's numbers must be finite, got {number}")
-    return number
-
-
-def _seconds(value: Any) -> float | None:
-    return None if value is None else _finite(value)
-
-
-def _share(value: Any) -> float:
-    share = _finite(value)
-    if not 0 <= share <= 1:
-        raise ValueError(f"a share must be from 0 to 1, got {share}")
-    return share

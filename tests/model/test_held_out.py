@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from bayescascade.base.errors import DataError
+from bayescascade.base.store import restored
 from bayescascade.model.decisions import Decision
 from bayescascade.model.held_out import Figures, HeldOut, default_folds, measure
 from bayescascade.report.page import render
@@ -89,7 +90,7 @@ def test_one_fold_reasons_and_records():
     once = measured(X, y, is_once=True)
     assert once.n_rows == pytest.approx(24, abs=1)
     assert "1 of 5 folds" in render(once.page())
-    assert HeldOut.from_dict(once.to_dict()).to_dict() == once.to_dict()
+    assert restored(HeldOut, once.to_dict(), {}).to_dict() == once.to_dict()
     for width in (60, 80):
         assert max(map(len, render(once.page(), width=width).splitlines())) <= width
 
@@ -102,4 +103,4 @@ def test_one_fold_reasons_and_records():
     assert default_folds(X, 2) == (5, False)
     assert default_folds(pd.concat([X] * 600), 2) == (5, True)  # five folds would take minutes
     with pytest.raises(ValueError, match="accuracy must be"):
-        HeldOut.from_dict(HeldOut(figures=(Figures("x", 2.0, 0.0, 0.0),)).to_dict())
+        restored(HeldOut, HeldOut(figures=(Figures("x", 2.0, 0.0, 0.0),)).to_dict(), {})

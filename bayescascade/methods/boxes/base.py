@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.arrays import Flags, Floats
 from bayescascade.base.errors import DataError, ParameterError, warn_user
-from bayescascade.base.saved_arrays import read_array
-from bayescascade.base.validation import check_integer
+from bayescascade.base.store import Of, Saved, Within
 from bayescascade.data.labels import check_two_classes, class_number
 from bayescascade.data.levels import level_text, plain_level
 from bayescascade.data.matrix import MatrixEncoder
@@ -70,10 +69,12 @@ class BoxesClassifier(MatrixClassifier):
 
     positive: Any
     negative_weight: float | str
-    held_out_: HeldOut | None = None
+    held_out_: Annotated[HeldOut | None, Saved("held_out", is_optional=True)] = None
     _best: LearnedBoxes
-    _place: int  # index of the rare class in `classes_`
-    _span: Floats  # mean, minimum and maximum of each column of the matrix, (3, n_columns)
+    # index of the rare class in `classes_`
+    _place: Annotated[int, Within(0, 1), Saved("positive")]
+    # mean, minimum and maximum of each column of the matrix
+    _span: Annotated[Floats, Of(3, "columns"), Saved("span")]
 
     def _read_rows(  # type: ignore[override]
         self, X: Any, y: Any, sample_weight: Any = None
@@ -290,15 +291,11 @@ class BoxesClassifier(MatrixClassifier):
 
     # -- files -------------------------------------------------------------------------------------
 
-    def _own_record(self) -> dict[str, Any]:
-        own = {"positive": self._place, "span": self._span.tolist()}
-        return own if self.held_out_ is None else {**own, "held_out": self.held_out_.to_dict()}
+    def _sizes(self) -> dict[str, Any]:
+        return {**super()._sizes(), "prior_weight": getattr(self, "prior_weight", 1.0)}
 
     def _read_own(self, record: Mapping[str, Any]) -> None:
-        self._place = check_integer("positive", record["positive"], 0, len(self.classes_) - 1)
-        self._span = read_array(record, "span", (3, len(self._encoder.source)))
-        if "held_out" in record:
-            self.held_out_ = HeldOut.from_dict(record["held_out"])
+        super()._read_own(record)
         if len(self.classes_) != 2:
             raise ValueError("a saved union must be of two classes")
 

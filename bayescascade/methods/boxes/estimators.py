@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, inf, nan
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import samplers
 from bayescascade.base.errors import ParameterError
+from bayescascade.base.store import Saved, restored
 from bayescascade.base.validation import check_integer, check_real
 from bayescascade.methods.boxes.base import BoxesClassifier, RareRows
 from bayescascade.methods.boxes.exact.levels import Costs, LevelRows
@@ -71,8 +72,8 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
     threshold_ : float
         Probability of the rare class from which `predict` names it: w / (1 + w) for the
         `negative_weight` w, and the share of the rare class if it is "balanced".
-    objective_ : float
-        Objective of the union of an exact search; see `exact.levels`.
+    objective_ : float or None
+        Objective of the union of an exact search; see `exact.levels`. None without one.
     exact_ : CertifiedUnion
         Result of an exact search. A `gap` of 0 proves that no union is better. Not in saved models.
 
@@ -117,13 +118,13 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
     missing: str = BoxParameters.missing.default
     unknown: str = BoxParameters.unknown.default
 
-    objective_: float = field(init=False)
-    _others: list[FitSummary] = field(init=False)  # for the second half of pooled chains
+    objective_: Annotated[float | None, Saved("objective")] = field(init=False)
+    # for the second half of pooled chains
+    _others: Annotated[list[FitSummary], Saved("summaries")] = field(init=False)
     _n_blocks: int = field(init=False, default=_MOST_BLOCKS)
 
     def _learn_from(self, training: RareRows, search: Search) -> None:
-        self._others = []
-        self.__dict__.pop("objective_", None)  # from an earlier fit
+        self._others, self.objective_ = [], None
         with search.watch.part(_OF_SEARCH):
             if search.search == "exact":
                 posterior = self._posterior_of("gibbs", training, max_cuts=_ALL_CUTS)
@@ -355,7 +356,7 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
         return [*self._told(), *["predictive average"] * (len(self._averaged_unions()) > 1)]
 
     def _found_pieces(self) -> list[str]:
-        if "objective_" not in self.__dict__:
+        if self.objective_ is None:
             return super()._found_pieces()
         how = self.summary_.found_words(self.learned_word)
         found = [
@@ -380,23 +381,9 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
         shown = [Pieces([f"{name} chains:", *one.convergence_pieces]) for name, one in of_each]
         return (found, *shown, *warnings)
 
-    # -- files -------------------------------------------------------------------------------------
-
-    def _own_record(self) -> dict[str, Any]:
-        return {
-            **BoxesClassifier._own_record(self),
-            "objective": self.__dict__.get("objective_"),
-            "summaries": [one.to_dict() for one in self._others],
-        }
-
-    def _read_own(self, record: Mapping[str, Any]) -> None:
-        BoxesClassifier._read_own(self, record)
-        if record["objective"] is not None:
-            self.objective_ = check_real("objective", record["objective"])
-        self._others = [FitSummary.from_dict(one) for one in record["summaries"]]
-
     def _read_learned(self, record: Mapping[str, Any]) -> LearnedBoxes:
-        return LearnedBoxes.from_record(record, len(self._encoder.source), self.prior_weight)
+        learned: LearnedBoxes = restored(LearnedBoxes, record, self._sizes())
+        return learned
 
 
 def _without_densities(

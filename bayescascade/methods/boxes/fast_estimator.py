@@ -24,7 +24,7 @@ keep no row out are opened, and others are halfway to the next row outside.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,10 +35,12 @@ from sklearn.utils import Tags
 
 from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.errors import ParameterError
+from bayescascade.base.store import Of, Saved
+from bayescascade.base.validation import check_integer
 from bayescascade.methods.boxes.base import BoxesClassifier
 from bayescascade.methods.boxes.learned import LearnedBoxes
 from bayescascade.methods.boxes.parameters import FastBoxParameters
-from bayescascade.methods.boxes.union import BoxUnion
+from bayescascade.methods.boxes.union import UNION, BoxUnion
 from bayescascade.model.search import Seed, seed_sequence
 from bayescascade.report.page import Page, Pieces, count_of
 
@@ -268,12 +270,12 @@ class FastBoxes(BoxesClassifier):
     missing: str = FastBoxParameters.missing.default
     unknown: str = FastBoxParameters.unknown.default
 
-    starting_: BoxUnion = field(init=False)
-    revised_: BoxUnion = field(init=False)
-    clusters_: Integers = field(init=False)
+    starting_: Annotated[BoxUnion, UNION, Saved("starting")] = field(init=False)
+    revised_: Annotated[BoxUnion, UNION, Saved("revised")] = field(init=False)
+    clusters_: Annotated[Integers, Of(None, kind=np.int64), Saved("clusters")] = field(init=False)
     n_clusters_: int = field(init=False)
     expansion_: float = field(init=False)
-    _best: LearnedBoxes = field(init=False)
+    _best: Annotated[LearnedBoxes, Saved("best")] = field(init=False)
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Cluster positives, and draw a box around each cluster.
@@ -313,28 +315,13 @@ class FastBoxes(BoxesClassifier):
         return Pieces([f"{told}, expansion {self.expansion_:g}, {how}"]), Pieces([_LIMIT], "dim")
 
     def _fields(self) -> dict[str, Any]:
-        return {
-            **self._encoding_fields(),
-            **self._own_record(),
-            "best": self._best.to_record(),
-            "starting": self.starting_.to_record(),
-            "revised": self.revised_.to_record(),
-            "clusters": self.clusters_.tolist(),
-            "chosen": {"n_clusters": self.n_clusters_, "expansion": self.expansion_},
-        }
+        chosen = {"n_clusters": self.n_clusters_, "expansion": self.expansion_}
+        return {**super()._fields(), "chosen": chosen}
 
     def _restore(self, record: Mapping[str, Any]) -> None:
-        self.declares.check(self)
-        self._read_encoding(record)
-        self._read_own(record)
-        n_columns = len(self._encoder.source)
-        chosen = FastBoxParameters.declared()
-        self.n_clusters_ = chosen["n_clusters"].check(record["chosen"]["n_clusters"])
-        self.expansion_ = chosen["expansion"].check(record["chosen"]["expansion"])
-        self.starting_ = BoxUnion.from_record(record["starting"], n_columns)
-        self.revised_ = BoxUnion.from_record(record["revised"], n_columns)
-        self.clusters_ = np.array(record["clusters"], np.int64)
-        self._best = LearnedBoxes.from_record(record["best"], n_columns, 1.0)
+        super()._restore(record)
+        self.n_clusters_ = check_integer("n_clusters", record["chosen"]["n_clusters"], 1)
+        self.expansion_ = FastBoxParameters.expansion.check(record["chosen"]["expansion"])
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

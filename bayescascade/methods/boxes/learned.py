@@ -1,20 +1,20 @@
 """Texts about a union of boxes: rates, its sides, the rows they keep out, and their uncertainty."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from bayescascade.base.arrays import Flags, Floats
-from bayescascade.base.errors import ModelFileError
-from bayescascade.base.saved_arrays import read_array
+from bayescascade.base.store import GIVEN, INLINE, Of, Saved, Within, listed
 from bayescascade.base.watch import watch_in_use
 from bayescascade.costs.tried import coarse_first
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.matrix_sides import side_sql, side_words
 from bayescascade.data.sql import sql_case
-from bayescascade.methods.boxes.union import BoxUnion
+from bayescascade.methods.boxes.union import UNION, BoxUnion
 from bayescascade.report.numbers import count_texts, share_text
 from bayescascade.report.page import BLANK, Numbers, Page, Pieces, PrintedTable, count_of
 
@@ -25,6 +25,7 @@ DRAWN = (
 )
 
 
+@listed
 class Side(NamedTuple):
     """A closed side of the printed union.
 
@@ -33,11 +34,11 @@ class Side(NamedTuple):
     are None without draws, or if none closes it.
     """
 
-    box: int
-    column: int
+    box: Annotated[int, Within(0)]
+    column: Annotated[int, Within(0)]
     is_upper: bool
-    kept_out: float
-    drawn: float | None = None
+    kept_out: Annotated[float, Within(0)]
+    drawn: Annotated[float, Within(0)] | None = None
     low: float | None = None
     high: float | None = None
 
@@ -54,10 +55,14 @@ class LearnedBoxes:
     prior number of rows of each kind in a rate; sides: the closed ones of a printed union.
     """
 
-    union: BoxUnion
-    counts: Floats
-    prior_weight: float
-    sides: tuple[Side, ...] = ()
+    union: Annotated[BoxUnion, UNION, INLINE]
+    counts: Annotated[Floats, Of(2, 2, least=0)]
+    prior_weight: Annotated[float, GIVEN]
+    sides: Annotated[tuple[Side, ...], Saved("sides", is_optional=True)] = ()
+
+    def __post_init__(self) -> None:
+        if not all(map(math.isfinite, map(self.cut, self.sides))):
+            raise ValueError("sides of a union must be closed")
 
     @classmethod
     def of(
@@ -130,25 +135,6 @@ class LearnedBoxes:
         """Return the rate of each row, (n_rows,)."""
         found: Floats = self.rates[self.union.contains(rows).astype(int)]
         return found
-
-    def to_record(self) -> dict[str, Any]:
-        """Return plain JSON types."""
-        record = {**self.union.to_record(), "counts": self.counts.tolist()}
-        return record | {"sides": [list(side) for side in self.sides]} if self.sides else record
-
-    @classmethod
-    def from_record(
-        cls, record: Mapping[str, Any], n_columns: int, prior_weight: float
-    ) -> "LearnedBoxes":
-        """Rebuild a union from `to_record`; ModelFileError if the record is malformed."""
-        counts = read_array(record, "counts", (2, 2), least=0)
-        sides = tuple(Side(*side) for side in record.get("sides", ()))
-        learned = cls(BoxUnion.from_record(record, n_columns), counts, prior_weight, sides)
-        told = [float(n) for side in sides for n in side[3:5] if n is not None]
-        is_fine = np.isfinite(told).all() and min(told, default=0.0) >= 0.0
-        if not is_fine or not np.isfinite([*map(learned.cut, sides)]).all():
-            raise ModelFileError("a saved union's sides must be closed, and keep out rows")
-        return learned
 
     # -- in words ----------------------------------------------------------------------------------
 

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayescascade.base.arrays import Flags, Floats
-from bayescascade.base.errors import DataError, ModelFileError
+from bayescascade.base.errors import DataError
+from bayescascade.base.store import As
 from bayescascade.base.validation import check_integer, check_real
 
 
@@ -122,24 +123,23 @@ class BoxUnion:
         """Return plain JSON types, with the positions of closed sides only."""
         ends = np.stack([self.lower, self.upper], axis=-1)
         closed = np.argwhere(np.isfinite(ends)).tolist()
-        return {
-            "n_boxes": self.n_boxes,
-            "closed": [[*place, float(ends[tuple(place)])] for place in closed],
-        }
+        sides = [[*place, float(ends[tuple(place)])] for place in closed]
+        return {"n_boxes": self.n_boxes, "closed": sides}
 
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any], n_columns: int) -> "BoxUnion":
-        """Rebuild a union from `to_record`; ModelFileError if the record is malformed."""
-        n_boxes = check_integer("n_boxes", record["n_boxes"], 0, 2**16)
-        ends = np.tile([-np.inf, np.inf], (n_boxes, n_columns, 1))
-        for *place, cut in record["closed"]:
-            for number, size in zip(place, ends.shape, strict=True):
-                check_integer("closed", number, 0, size - 1)
-            ends[tuple(place)] = check_real("closed", cut)
-        try:
-            return cls(ends[..., 0], ends[..., 1])
-        except DataError as error:
-            raise ModelFileError(f"a saved union of boxes is not valid: {error}") from error
+
+def _read_union(record: Mapping[str, Any], n_columns: int) -> BoxUnion:
+    """Rebuild a union from `to_record`, which may be damaged."""
+    n_boxes = check_integer("n_boxes", record["n_boxes"], 0, 2**16)
+    ends = np.tile([-np.inf, np.inf], (n_boxes, n_columns, 1))
+    for *place, cut in record["closed"]:
+        for number, size in zip(place, ends.shape, strict=True):
+            check_integer("closed", number, 0, size - 1)
+        ends[tuple(place)] = check_real("closed", cut)
+    return BoxUnion(ends[..., 0], ends[..., 1])
+
+
+UNION = As(BoxUnion.to_record, _read_union, "columns")
+"""How a union is saved: by its closed sides."""
 
 
 def _between(side: float, beyond: Floats) -> float:

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from bayescascade.base.errors import DataError, ModelFileError, ParameterError
+from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.methods.boxes.measures import generalization_bound, hull_area
-from bayescascade.methods.boxes.union import BoxUnion
+from bayescascade.methods.boxes.union import UNION, BoxUnion
 
 
 def test_sides_belong_to_boxes_and_open_ones_take_everything():
@@ -50,11 +50,11 @@ def test_halfway_lets_no_row_in_and_none_out(rng):
 def test_a_record_of_an_impossible_union_is_refused():
     """A lower side above the upper one."""
     union = BoxUnion([[0.1, -np.inf]], [[np.inf, 0.3]])
-    record = union.to_record()
+    record = UNION.write(union)
     assert record == {"n_boxes": 1, "closed": [[0, 0, 0, 0.1], [0, 1, 1, 0.3]]}
-    assert BoxUnion.from_record(record, 2).upper.tolist() == union.upper.tolist()
-    with pytest.raises(ModelFileError, match="a saved union of boxes is not valid"):
-        BoxUnion.from_record({"n_boxes": 1, "closed": [[0, 0, 0, 2.0], [0, 0, 1, 1.0]]}, 2)
+    assert UNION.reads(record, 2).upper.tolist() == union.upper.tolist()
+    with pytest.raises(DataError, match="lower must be at most upper"):
+        UNION.reads({"n_boxes": 1, "closed": [[0, 0, 0, 2.0], [0, 0, 1, 1.0]]}, 2)
 
 
 def test_hull_area_counts_corners_and_leaves_dents_out():
