@@ -2,18 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.arrays import Flags, Floats, Integers
-from bayescascade.base.saved_arrays import read_array
+from bayescascade.base.store import As, Of, Saved
 from bayescascade.base.threads import single_threaded
 from bayescascade.base.validation import check_probability, check_weights
 from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.given import GivenRows
-from bayescascade.data.labels import classes_record, read_classes
+from bayescascade.data.labels import CLASSES
 from bayescascade.data.levels import level_text
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.effects.adjustment import propensities
@@ -48,6 +48,16 @@ from bayescascade.report.page import BLANK, Page, Pieces
 
 if TYPE_CHECKING:
     from bayescascade.methods.effects.rules import EffectRules
+
+
+def _record_of(rules: Any) -> Any:
+    return None if rules is None else rules.to_record()
+
+
+def _read_rules(data: Any) -> Any:
+    from bayescascade.methods.effects.rules import EffectRules
+
+    return None if data is None else EffectRules.from_record(data)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -134,11 +144,12 @@ class EffectModel(MatrixEstimator):
 
     exact_: Any = field(init=False)
     posterior_: EffectPosterior = field(init=False)
-    outcomes_: NDArray[Any] = field(init=False)
-    arms_: NDArray[Any] = field(init=False)
-    effect_rules_: "EffectRules | None" = field(init=False)
+    outcomes_: Annotated[NDArray[Any], CLASSES, Saved("outcomes")] = field(init=False)
+    arms_: Annotated[NDArray[Any], CLASSES, Saved("arms")] = field(init=False)
+    effect_rules_: Annotated[Any, As(_record_of, _read_rules), Saved("rules")] = field(init=False)
 
-    _center: Floats = field(init=False)
+    _center: Annotated[Floats, Of("columns"), Saved("center")] = field(init=False)
+    _learned: Annotated[LearnedEffects, Saved("learned")] = field(init=False)
 
     # -- fitting -----------------------------------------------------------------------------------
 
@@ -398,26 +409,11 @@ class EffectModel(MatrixEstimator):
 
     # -- files -------------------------------------------------------------------------------------
 
-    def _fields(self) -> dict[str, Any]:
-        return {
-            **self._encoding_fields(),
-            "learned": self._learned.to_record(),
-            "outcomes": classes_record(self.outcomes_),
-            "arms": classes_record(self.arms_),
-            "center": self._center.tolist(),
-            "rules": None if self.effect_rules_ is None else self.effect_rules_.to_record(),
-        }
+    def _sizes(self) -> dict[str, Any]:
+        return {**super()._sizes(), "groups": 1}
 
     def _restore(self, record: Mapping[str, Any]) -> None:
-        self._read_encoding(record)
-        n_columns = len(self._encoder.source)
-        self.outcomes_, self.arms_ = map(read_classes, (record["outcomes"], record["arms"]))
-        self._center = read_array(record, "center", (n_columns,))
+        super()._restore(record)
         if (len(self.outcomes_), len(self.arms_)) != (2, 2):
             raise ValueError("a saved model of effects has two outcomes and two arms")
-        self._take(LearnedEffects.from_record(record["learned"], n_columns))
-        self.effect_rules_ = None
-        if record["rules"] is not None:
-            from bayescascade.methods.effects.rules import EffectRules
-
-            self.effect_rules_ = EffectRules.from_record(record["rules"])
+        self._take(self._learned)

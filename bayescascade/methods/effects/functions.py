@@ -1,16 +1,15 @@
-"""Functions of rows and their records: of a kernel, a forest, a logistic regression, or a sum."""
+"""Functions of rows: of a kernel, a forest, a logistic regression, or a sum."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
 from bayescascade.base.arrays import Floats, Integers
-from bayescascade.base.saved_arrays import read_array
-from bayescascade.base.validation import check_real
+from bayescascade.base.store import Of
 from bayescascade.methods.effects.kernels import Kernel
 
 
@@ -19,12 +18,13 @@ class KernelFunction:
     """h(x) = intercept + sum_j coefficient_j K(x, landmark_j) of standardized rows."""
 
     kernel: Kernel
-    center: Floats  # (d,)
-    scale: Floats  # (d,) > 0
-    landmarks: Floats  # (m, d), standardized
-    coefficients: Floats  # (m,)
+    center: Annotated[Floats, Of("columns")]
+    scale: Annotated[Floats, Of("columns", above=0)]
+    landmarks: Annotated[Floats, Of("landmarks", "columns")]  # standardized
+    coefficients: Annotated[Floats, Of("landmarks")]
     intercept: float
 
+    kind: ClassVar[str] = "kernel"
     words: ClassVar[str] = "kernel"
 
     def values(self, rows: Floats) -> Floats:
@@ -37,55 +37,30 @@ class KernelFunction:
         """Number of rows that it contains."""
         return len(self.landmarks)
 
-    def to_record(self) -> dict[str, Any]:
-        """Return plain JSON types."""
-        kernel, slopes = self.kernel, self.kernel.slopes
-        arrays = ("center", "scale", "landmarks", "coefficients")
-        return {
-            "kind": "kernel",
-            "kernel": {
-                "lengths": kernel.lengths.tolist(), "height": kernel.height,
-                "slopes": None if slopes is None else slopes.tolist(), "degree": kernel.degree,
-            },
-            **{name: getattr(self, name).tolist() for name in arrays},
-            "intercept": self.intercept,
-        }  # fmt: skip
 
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any], n_columns: int) -> "KernelFunction":
-        """Rebuild one from `to_record`; errors such as ValueError if parts do not fit."""
-        given, n = record["kernel"], len(record["landmarks"])
-        lengths, slopes = read_array(given, "lengths", (n_columns,)), None
-        if given["slopes"] is not None:
-            slopes = read_array(given, "slopes", (n_columns,))
-        kernel = Kernel(lengths, float(given["height"]), slopes, int(given["degree"]))
-        shapes = {
-            "center": (n_columns,), "scale": (n_columns,), "landmarks": (n, n_columns),
-            "coefficients": (n,),
-        }  # fmt: skip
-        arrays = {name: read_array(record, name, shape) for name, shape in shapes.items()}
-        numbers = [float(record["intercept"]), kernel.height]
-        if not (np.isfinite(numbers).all() and min(lengths.min(), arrays["scale"].min()) > 0.0):
-            raise ValueError("a saved function's numbers must be finite, its scales > 0")
-        if kernel.degree not in (1, 2, 3):
-            raise ValueError(f"a saved kernel's degree must be 1, 2 or 3, got {kernel.degree}")
-        return cls(kernel=kernel, intercept=numbers[0], **arrays)
+Nodes = Annotated[Integers, Of(None, kind=np.int64, below="nodes")]
+Children = Annotated[Integers, Of("nodes", kind=np.int64, below="nodes")]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ForestFunction:
     """The mean of trees, whose nodes follow each other; a leaf is its own child."""
 
-    roots: Integers  # (n_trees,)
-    feature: Integers  # (n_nodes,)
-    threshold: Floats
-    left: Integers  # for features at most the threshold
-    right: Integers
-    value: Floats
+    roots: Nodes
+    feature: Annotated[Integers, Of("nodes", kind=np.int64, below="columns")]
+    threshold: Annotated[Floats, Of("nodes")]
+    left: Children  # for features at most the threshold
+    right: Children
+    value: Annotated[Floats, Of("nodes")]
     depth: int
 
     n_held: ClassVar[int] = 0
+    kind: ClassVar[str] = "forest"
     words: ClassVar[str] = "forest"
+
+    def __post_init__(self) -> None:
+        if not self.roots.size:
+            raise ValueError("a forest must have trees")
 
     @classmethod
     def of(cls, forest: Any) -> "ForestFunction":
@@ -119,37 +94,16 @@ class ForestFunction:
             total += self.value[node]
         return total / len(self.roots)
 
-    def to_record(self) -> dict[str, Any]:
-        """Return plain JSON types."""
-        names = ("roots", "feature", "threshold", "left", "right", "value")
-        told = {name: getattr(self, name).tolist() for name in names}
-        return {"kind": "forest", **told, "depth": self.depth}
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any], n_columns: int) -> "ForestFunction":
-        """Rebuild one from `to_record`; errors such as ValueError if parts do not fit."""
-        n = len(record["value"])
-        limits = {"roots": n, "feature": n_columns, "left": n, "right": n}
-        whole = {
-            name: read_array(
-                record, name, (None if name == "roots" else n,), np.int64, least=0, most=limit - 1
-            )
-            for name, limit in limits.items()
-        }
-        if not whole["roots"].size:
-            raise ValueError("a saved forest must have trees")
-        threshold, value = (read_array(record, name, (n,)) for name in ("threshold", "value"))
-        return cls(threshold=threshold, value=value, depth=int(record["depth"]), **whole)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LogisticFunction:
     """The probability of a logistic regression."""
 
-    coefficients: Floats  # (d,)
+    coefficients: Annotated[Floats, Of("columns")]
     intercept: float
 
     n_held: ClassVar[int] = 0
+    kind: ClassVar[str] = "logistic"
     words: ClassVar[str] = "logistic regression"
 
     @classmethod
@@ -164,17 +118,6 @@ class LogisticFunction:
         """Return h of rows of the matrix, (n,)."""
         return np.asarray(expit(rows @ self.coefficients + self.intercept))
 
-    def to_record(self) -> dict[str, Any]:
-        """Return plain JSON types."""
-        numbers = {"coefficients": self.coefficients.tolist(), "intercept": self.intercept}
-        return {"kind": "logistic", **numbers}
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any], n_columns: int) -> "LogisticFunction":
-        """Rebuild one from `to_record`; errors such as ValueError if parts do not fit."""
-        coefficients = read_array(record, "coefficients", (n_columns,))
-        return cls(coefficients, check_real("intercept", record["intercept"]))
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SumFunction:
@@ -183,9 +126,15 @@ class SumFunction:
     The T-learner is the sum of expected outcomes of both arms, with weights 1 and -1.
     """
 
-    parts: tuple[Any, ...]  # of `FUNCTIONS`
+    parts: "tuple[Function, ...]"
     weights: tuple[float, ...]
     shift: float = 0.0
+
+    kind: ClassVar[str] = "sum"
+
+    def __post_init__(self) -> None:
+        if len(self.weights) != len(self.parts):
+            raise ValueError("a sum of functions must have a weight for each")
 
     @classmethod
     def of(cls, parts: Sequence[Any], weights: Sequence[float]) -> Self:
@@ -220,23 +169,5 @@ class SumFunction:
         weights = tuple(factor * one for one in self.weights)
         return replace(self, weights=weights, shift=factor * self.shift + shift)
 
-    def to_record(self) -> dict[str, Any]:
-        """Return plain JSON types."""
-        parts = [part.to_record() for part in self.parts]
-        return {"kind": "sum", "parts": parts, "weights": list(self.weights), "shift": self.shift}
 
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any], n_columns: int) -> "SumFunction":
-        """Rebuild one from `to_record`; errors such as ValueError if parts do not fit."""
-        parts = tuple(read_function(part, n_columns) for part in record["parts"])
-        weights = read_array(record, "weights", (len(parts),)).tolist()
-        return cls(parts, tuple(weights), check_real("shift", record["shift"]))
-
-
-def read_function(record: Mapping[str, Any], n_columns: int) -> Any:
-    """Rebuild any function from its record; errors such as ValueError if parts do not fit."""
-    kinds: Mapping[str, Any] = {
-        "kernel": KernelFunction, "forest": ForestFunction, "logistic": LogisticFunction,
-        "sum": SumFunction,
-    }  # fmt: skip
-    return kinds[record["kind"]].from_record(record, n_columns)
+Function = KernelFunction | ForestFunction | LogisticFunction | SumFunction

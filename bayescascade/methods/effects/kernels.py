@@ -8,7 +8,7 @@ the landmarks. It is exact with all rows as landmarks, and Nystroem's approximat
 """
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,8 @@ from scipy.linalg import cho_solve, cholesky, eigh
 from scipy.linalg.lapack import dpotri
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
+
+from bayescascade.base.store import Of, Within
 
 Floats = NDArray[np.float64]
 
@@ -30,10 +32,11 @@ _HEIGHTS, _LONGER = (-1.0, 0.0, 1.0, 2.0), (-1.0, -0.5, 0.0)  # steps to average
 class Kernel:
     """A kernel over rows of d columns; degree 1 is the sum above, 2 and 3 are polynomials."""
 
-    lengths: Floats  # (d,) > 0, inf for columns without effect
+    # > 0, inf for columns without effect
+    lengths: Annotated[Floats, Of("columns", above=0)]
     height: float = 1.0
-    slopes: Floats | None = None  # (d,) >= 0
-    degree: int = 1
+    slopes: Annotated[Floats, Of("columns")] | None = None  # >= 0
+    degree: Annotated[int, Within(1, 3)] = 1
 
     def between(self, other: "Kernel") -> "Kernel":
         """Return a kernel with the geometric mean of the scales of two sums."""

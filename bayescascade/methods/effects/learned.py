@@ -1,15 +1,14 @@
-"""Learned effects: a function, its origin, effects, texts and record."""
+"""Learned effects: a function, its origin, effects and texts."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import numpy as np
 
 from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import ParameterError
-from bayescascade.base.validation import check_choice, check_flag, check_probability, check_real
-from bayescascade.methods.effects.functions import read_function
+from bayescascade.base.store import As, Share, Within, Words, restored, stored
+from bayescascade.methods.effects.functions import Function
 from bayescascade.methods.effects.losses import SURROGATES
 from bayescascade.methods.effects.measured import EffectSlope, MeasuredEffects
 from bayescascade.methods.effects.parameters import ADJUSTMENTS, COMBINATIONS, TARGETS
@@ -39,28 +38,48 @@ ASSUMED = (
 NOT_MEASURED = "No rows were held out, so the effect in groups of rows was not measured."
 
 
+def _function_record(function: Any) -> Any:
+    """Return plain JSON types; ParameterError for a scikit-learn learner."""
+    if not isinstance(function, Function):
+        raise ParameterError(
+            f'learner must be "kernel" or "forest" to be saved, got {function.words}'
+        )
+    return stored(function)
+
+
+def _read_function(data: Any, n_columns: int) -> Any:
+    return restored(Function, data, {"columns": n_columns}, "function")
+
+
+Count = Annotated[int | float, Within(above=0)]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class LearnedEffects:
     """A function h, how it was learned, and its quality."""
 
-    function: Any  # one of `functions`, or a scikit-learn learner
-    surrogate: str
-    combine: str
-    adjust: str
-    target: str
+    function: Annotated[Any, As(_function_record, _read_function, "columns")]
+    surrogate: Annotated[str, Words(*SURROGATES)]
+    combine: Annotated[str, Words(*COMBINATIONS)]
+    adjust: Annotated[str, Words(*ADJUSTMENTS)]
+    target: Annotated[str, Words(GIVEN, *TARGETS)]
     learner: str
-    n_rows: tuple[float, float]  # not treated, and treated
-    sizes: tuple[float, float]  # effective numbers, given the weights
+    n_rows: tuple[Count, Count]  # not treated, and treated
+    sizes: tuple[Count, Count]  # effective numbers, given the weights
     is_known: bool  # whether the propensity is known
-    overlap: tuple[float, float, float] | None  # see `overlap_of`; None if it is not needed
+    overlap: tuple[Share, Share, Share] | None  # see `overlap_of`; None if it is not needed
     average: MeasuredEffects | None  # effect
     slope: EffectSlope | None  # None if it was not tested whether effects differ
     objective: float
-    gap: float | None
-    penalty: float | None
-    length: float | None
-    positive: float  # share of h > 0
+    gap: Annotated[float, Within(0)] | None
+    penalty: Annotated[float, Within(0)] | None
+    length: Annotated[float, Within(0)] | None
+    positive: Share  # share of h > 0
     is_treated_alone: bool  # whether corollary 1 holds
+
+    def __post_init__(self) -> None:
+        if self.learner != self.function.words:
+            raise ValueError(f"learner must be {self.function.words!r}, got {self.learner!r}")
 
     @classmethod
     def of(
@@ -192,55 +211,3 @@ class LearnedEffects:
     def _held(self) -> list[str]:
         n = getattr(self.function, "n_held", 0)
         return [f"a saved model holds {count_of(n, 'row')}"] if n else []
-
-    # -- files -------------------------------------------------------------------------------------
-
-    def to_record(self) -> dict[str, Any]:
-        """Return plain JSON types; ParameterError for a scikit-learn learner."""
-        if not hasattr(self.function, "to_record"):
-            raise ParameterError(
-                f'learner must be "kernel" or "forest" to be saved, got {self.learner}'
-            )
-        own = {one.name: getattr(self, one.name) for one in fields(self)}
-        average = None if self.average is None else self.average.to_record()
-        return {**own, "average": average, "function": self.function.to_record()}
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any], n_columns: int) -> "LearnedEffects":
-        """Rebuild one from `to_record`; errors as those of `ReadableModel._restore`."""
-        choices = {
-            "surrogate": SURROGATES, "combine": COMBINATIONS, "adjust": ADJUSTMENTS,
-            "target": (GIVEN, *TARGETS),
-        }  # fmt: skip
-        for name, words in choices.items():
-            check_choice(name, record[name], tuple(words))
-        check_real("objective", record["objective"])
-        check_probability("positive", record["positive"])
-        own = dict(record)
-        for name in ("n_rows", "sizes"):
-            first, second = record[name]
-            for each in (first, second):
-                check_real(name, each, above=0.0)
-            own[name] = first, second
-        if record["overlap"] is not None:
-            own["overlap"] = tuple(check_probability("overlap", one) for one in record["overlap"])
-            if len(own["overlap"]) != 3:
-                raise ValueError("overlap must be three shares")
-        for name in ("is_known", "is_treated_alone"):
-            check_flag(name, record[name])
-        for name in ("gap", "penalty", "length"):
-            if record[name] is not None:
-                check_real(name, record[name], minimum=0.0)
-        if record["average"] is not None:
-            own["average"] = MeasuredEffects.from_record(record["average"], 1)
-        if record["slope"] is not None:
-            slope, error = record["slope"]
-            own["slope"] = EffectSlope(
-                check_real("slope", slope), check_real("error", error, minimum=0.0)
-            )
-        function = read_function(record["function"], n_columns)
-        if record["learner"] != function.words:
-            raise ValueError(
-                f"a saved learner must be {function.words!r}, got {record['learner']!r}"
-            )
-        return cls(**{**own, "function": function})

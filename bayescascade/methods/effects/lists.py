@@ -17,15 +17,15 @@ Those of highest confidence, then support, are shown, if they are not narrower t
 and share at most half of the union of rows with it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
 
 from bayescascade.base.arrays import Codes, Flags, Floats, Integers
-from bayescascade.base.validation import check_flag, check_probability, check_real
+from bayescascade.base.store import GIVEN, Within
 from bayescascade.data.declarations import Declarations
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import LabeledRows
@@ -41,7 +41,6 @@ from bayescascade.methods.rules.antecedents import (
 from bayescascade.methods.rules.classifier import RuleListClassifier
 from bayescascade.methods.rules.exact import best_list
 from bayescascade.methods.rules.parts import parts_of_codes
-from bayescascade.methods.rules.rule_list import read_rules
 
 _SOFTNESS = 0.5  # v of a row with mean |h|
 _GRID = 16  # weights of labels are multiples of 1 / this
@@ -143,35 +142,17 @@ def most_probable_list(
 class Association:
     """Conditions, and their association with one side of h."""
 
-    schema: Schema
+    schema: Annotated[Schema, GIVEN]
     conditions: Antecedent
     is_positive: bool  # with h > 0, otherwise with h <= 0
-    support: float
-    confidence: float
-    lift: float
+    support: Annotated[float, Within(0, 1)]
+    confidence: Annotated[float, Within(0, 1)]
+    lift: Annotated[float, Within(0)]
 
     @property
     def words(self) -> str:
         """The conditions in words."""
         return antecedent_words(self.schema, self.conditions, is_open=True)
-
-    def to_record(self) -> dict[str, Any]:
-        """Return plain JSON types."""
-        names = ("conditions", "is_positive", "support", "confidence", "lift")
-        return {name: getattr(self, name) for name in names}
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any], schema: Schema, max_size: int) -> Self:
-        """Rebuild one from `to_record`; raises as `read_rules`."""
-        listed = {"rules": [record["conditions"]], "counts": [1.0, 0.0]}
-        n_candidates = np.array([0, *[1] * max_size])
-        (conditions,), _ = read_rules(listed, schema, n_candidates)
-        return cls(
-            schema, conditions, check_flag("is_positive", record["is_positive"]),
-            check_probability("support", record["support"]),
-            check_probability("confidence", record["confidence"]),
-            check_real("lift", record["lift"], minimum=0.0),
-        )  # fmt: skip
 
 
 def rows_with(codes: Codes, conditions: Antecedent) -> Flags:

@@ -25,15 +25,14 @@ for any overlap of the groups (Bonferroni).
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Annotated, NamedTuple, Self
 
 import numpy as np
 from scipy.stats import beta, t as student
 
 from bayescascade.base.arrays import Flags, Floats, Integers
-from bayescascade.base.saved_arrays import read_array
+from bayescascade.base.store import Of, Within, listed
 from bayescascade.methods.effects.losses import effective_size
 from bayescascade.report.page import count_of
 
@@ -44,6 +43,7 @@ LEAST_NUMBERS = 100
 """The same for other outcomes."""
 
 
+@listed
 class EffectSlope(NamedTuple):
     """Slope of doubly robust outcomes on held-out estimates: 0 if these say nothing, 1 if right.
 
@@ -55,7 +55,7 @@ class EffectSlope(NamedTuple):
     """
 
     slope: float
-    error: float  # standard error
+    error: Annotated[float, Within(0)]  # standard error
 
     @property
     def least(self) -> float:
@@ -77,10 +77,17 @@ class EffectSlope(NamedTuple):
 class MeasuredEffects:
     """Means of both arms in groups of rows, (n_groups, 2): not treated, treated."""
 
-    n_rows: Integers
-    sizes: Floats  # effective rows
-    means: Floats  # 0 without rows
-    errors: Floats | None = None  # standard errors; None for outcomes 0 and 1
+    n_rows: Annotated[Integers, Of("groups", 2, kind=np.int64, least=0)]
+    sizes: Annotated[Floats, Of("groups", 2, least=0)]  # effective rows
+    means: Annotated[Floats, Of("groups", 2)]  # 0 without rows
+    # standard errors; None for outcomes 0 and 1
+    errors: Annotated[Floats, Of("groups", 2, least=0)] | None = None
+
+    def __post_init__(self) -> None:
+        if (self.sizes > self.n_rows).any():
+            raise ValueError("effective rows must not be more than rows")
+        if self.errors is None and not ((self.means >= 0.0) & (self.means <= 1.0)).all():
+            raise ValueError("means of outcomes 0 and 1 must be from 0 to 1")
 
     @classmethod
     def of(cls, outcomes: Floats, treatment: Flags, weights: Floats, groups: Flags) -> Self:
@@ -154,29 +161,3 @@ class MeasuredEffects:
                 few = f"{math.floor(10.0 * sizes[arm]) / 10.0:g} effective {word} rows"
             told.append(few if sizes[arm] < self._least else "")
         return told
-
-    def to_record(self) -> dict[str, Any]:
-        """Return plain JSON types."""
-        return {
-            "n_rows": self.n_rows.tolist(),
-            "sizes": self.sizes.tolist(),
-            "means": self.means.tolist(),
-            "errors": None if self.errors is None else self.errors.tolist(),
-        }
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any], n_groups: int) -> Self:
-        """Rebuild one from `to_record`; ValueError if the record is malformed."""
-        shape, are_shares = (n_groups, 2), record["errors"] is None
-        n_rows = read_array(record, "n_rows", shape, np.int64, least=0)
-        sizes = read_array(record, "sizes", shape, least=0.0)
-        if (sizes > n_rows).any():
-            raise ValueError("effective rows must not be more than rows")
-        end = 1.0 if are_shares else math.inf
-        means = read_array(record, "means", shape, least=0.0 if are_shares else -end, most=end)
-        return cls(
-            n_rows,
-            sizes,
-            means,
-            None if are_shares else read_array(record, "errors", shape, least=0),
-        )

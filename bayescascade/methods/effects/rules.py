@@ -6,7 +6,7 @@ in each rule are measured on outcomes of other rows: see `measured`.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.arrays import Codes, Flags, Floats
 from bayescascade.base.errors import DataError
-from bayescascade.base.validation import check_integer, check_probability, check_real, check_weights
+from bayescascade.base.store import Of, Saved, Within, restored, stored
+from bayescascade.base.validation import check_weights
 from bayescascade.data.given import GivenRows
 from bayescascade.data.schema import Schema
 from bayescascade.data.unknown import UnknownCells
@@ -32,7 +33,7 @@ from bayescascade.methods.effects.problem import check_propensity
 from bayescascade.methods.effects.rules_page import group_names, rules_page, rules_sentences
 from bayescascade.methods.rules.cells import encode_for_labels
 from bayescascade.methods.rules.label_list import LabelList
-from bayescascade.methods.rules.rule_list import read_rules
+from bayescascade.methods.rules.rule_list import check_rule, read_rules
 from bayescascade.model.readable_model import ReadableModel
 from bayescascade.model.reporting import OF_ROWS
 from bayescascade.model.roles import Predicted
@@ -101,7 +102,12 @@ class EffectRules(ReadableModel):
     memory_limit: float = EffectRulesParameters.memory_limit.default
     random_state: Seed = EffectRulesParameters.random_state.default
 
-    gap_: float | None = field(init=False)
+    rules_: LabelList = field(init=False)
+    means_: Annotated[Floats, Of("parts"), Saved("means")] = field(init=False)
+    gap_: Annotated[Annotated[float, Within(0)] | None, Saved("gap")] = field(init=False)
+    associations_: Annotated[tuple[Association, ...], Saved("associations")] = field(init=False)
+    fidelity_: Annotated[float, Within(0, 1), Saved("fidelity")] = field(init=False)
+    n_held_out_: Annotated[int, Within(1), Saved("n_held_out")] = field(init=False)
     effects_: MeasuredEffects | None = field(init=False)
     average_effect_: MeasuredEffects | None = field(init=False)
 
@@ -291,16 +297,12 @@ class EffectRules(ReadableModel):
     # -- files -------------------------------------------------------------------------------------
 
     def _fields(self) -> dict[str, Any]:
+        measured = {"effects": self.effects_, "average": self.average_effect_}
         return {
             "schema": self.schema_.to_dict(),
             "list": self.rules_.to_record(),
-            "means": self.means_.tolist(),
-            "gap": self.gap_,
-            "associations": [one.to_record() for one in self.associations_],
-            "fidelity": self.fidelity_,
-            "n_held_out": self.n_held_out_,
-            "effects": None if self.effects_ is None else self.effects_.to_record(),
-            "average": None if self.average_effect_ is None else self.average_effect_.to_record(),
+            **self._own_record(),
+            **{key: None if one is None else stored(one) for key, one in measured.items()},
         }
 
     def _restore(self, record: Mapping[str, Any]) -> None:
@@ -310,22 +312,20 @@ class EffectRules(ReadableModel):
         listed = np.array([0, *[_MOST_RULES] * most])
         rules, counts = read_rules(record["list"], schema, listed, 2)
         self.rules_ = LabelList(schema, np.array([False, True]), rules, counts, 1.0)
-        self.means_ = _numbers("means", record["means"], len(counts))
-        gap = record["gap"]
-        self.gap_ = None if gap is None else check_real("gap", gap, minimum=0.0)
-        self.associations_ = tuple(
-            Association.from_record(one, schema, most) for one in record["associations"]
-        )
-        self.n_held_out_ = check_integer("n_held_out", record["n_held_out"], 1)
+        self._set_features(schema)
+        self._read_own(record)
+        for one in self.associations_:
+            check_rule(one.conditions, schema, most)
         n_groups = len(counts) + len(self.associations_)
         if (record["effects"] is None) != (record["average"] is None):
             raise ValueError("effects of groups and of all rows must be measured together")
         self.effects_, self.average_effect_ = (
-            None if record[name] is None else MeasuredEffects.from_record(record[name], n)
+            restored(MeasuredEffects | None, record[name], {"groups": n}, name)
             for name, n in (("effects", n_groups), ("average", 1))
         )
-        self._set_features(schema)
-        self.fidelity_ = check_probability("fidelity", record["fidelity"])
+
+    def _sizes(self) -> dict[str, Any]:
+        return {"parts": len(self.rules_.counts), "schema": self.schema_}
 
 
 def _listed(measured: MeasuredEffects) -> list[dict[str, Any]]:

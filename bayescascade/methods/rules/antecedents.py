@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from bayescascade.base.arrays import Codes, Flags, Floats, Integers
 from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.base.store import listed
 from bayescascade.base.validation import check_integer, check_real
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
@@ -41,6 +42,7 @@ _GIGABYTE = 1e9
 _WORD = 64
 
 
+@listed
 class Condition(NamedTuple):
     """A column's code is in the half-open range [low, high), which never has all codes."""
 

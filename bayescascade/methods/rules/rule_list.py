@@ -14,6 +14,7 @@ import numpy as np
 from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.saved_arrays import read_array
+from bayescascade.base.store import restored
 from bayescascade.data.schema import Schema
 from bayescascade.data.sql import sql_case, sql_condition
 from bayescascade.methods.rules.antecedents import (
@@ -26,8 +27,6 @@ from bayescascade.methods.rules.kernels.layout import MAX_RULES
 from bayescascade.model.importances import importance_shares
 from bayescascade.report.page import Fold, Numbers, Pieces, PrintedTable
 from bayescascade.report.printed import Pictured
-
-_MOST_CANDIDATES = 1 << 53
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +154,9 @@ def read_rules(
 
     n_candidates (max_size + 1,): the number of each size; `n_classes` is None without labels.
     """
-    rules = tuple(_read_rule(rule, schema) for rule in record["rules"])
+    rules = restored(tuple[Antecedent, ...], record["rules"], {}, "rules")
+    for rule in rules:
+        check_rule(rule, schema, len(n_candidates) - 1)
     if len(set(rules)) < len(rules) or len(rules) > MAX_RULES:
         raise ModelFileError(f"a saved list's rules must be different, at most {MAX_RULES}")
     sizes = np.bincount([len(rule) for rule in rules], minlength=n_candidates.size)
@@ -168,35 +169,16 @@ def read_rules(
     return rules, counts
 
 
-def read_numbers_of_candidates(value: object, max_size: int) -> Integers:
-    """Return a saved model's numbers of candidates with 0 (none), 1, .. `max_size` conditions."""
-    if (
-        not isinstance(value, list)
-        or len(value) != max_size + 1
-        or not all(type(n) is int and 0 <= n <= _MOST_CANDIDATES for n in value)
-        or value[0] != 0
-    ):
-        raise ModelFileError(
-            f"a saved model's n_candidates must be whole numbers for 0 (none) to {max_size} "
-            "conditions"
-        )
-    return np.array(value, np.int64)
-
-
-def _read_rule(record: Sequence[Sequence[Any]], schema: Schema) -> Antecedent:
-    """Return a rule, checked: valid conditions of a candidate, on ascending columns."""
-    conditions = [Condition(*condition) for condition in record]
-    for condition in conditions:
-        if not all(type(number) is int for number in condition):
-            raise ModelFileError(f"a saved condition must be integers, got {list(condition)}")
+def check_rule(rule: Antecedent, schema: Schema, max_size: int) -> None:
+    """Refuse what is no candidate: its conditions are possible, and on ascending columns."""
+    for condition in rule:
         if not (0 <= condition.column < schema.n_columns and _is_possible(condition, schema)):
             raise ModelFileError(
                 f"a saved condition must be on a column's levels, got {list(condition)}"
             )
-    columns = [condition.column for condition in conditions]
-    if not columns or columns != sorted(set(columns)):
+    columns = [condition.column for condition in rule]
+    if not 0 < len(columns) <= max_size or columns != sorted(set(columns)):
         raise ModelFileError(f"a saved rule must be on ascending columns, got {columns}")
-    return tuple(conditions)
 
 
 def _is_possible(condition: Condition, schema: Schema) -> bool:

@@ -1,11 +1,13 @@
 """Effects in groups: intervals contain them in every world, or are not printed."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from bayescascade.base.store import restored, stored
 from bayescascade.methods.effects.measured import LEAST_NUMBERS, LEAST_ROWS, MeasuredEffects
 from tests.methods.effects.worlds import World, coverage, exact_coverage, pooled_student
 
@@ -93,7 +95,7 @@ def test_weights_are_those_of_rows_and_files_keep_all(rng):
     uneven = MeasuredEffects.of(y, treated, rng.exponential(size=90), groups)
     assert (uneven.sizes < plain.sizes).all()
     assert plain.sizes.min() >= LEAST_ROWS
-    again = MeasuredEffects.from_record(uneven.to_record(), 3)
+    again = restored(MeasuredEffects, stored(uneven), {"groups": 3})
     np.testing.assert_array_equal(again.intervals(), uneven.intervals())
     with pytest.raises(ValueError, match="effective rows"):
-        MeasuredEffects.from_record({**uneven.to_record(), "n_rows": [[1, 1]] * 3}, 3)
+        replace(uneven, n_rows=np.ones((3, 2), np.int64))
