@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from math import inf, isclose, isnan
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 import samplers
 from bayescascade.base.arrays import Codes, Floats
 from bayescascade.base.errors import ModelFileError, warn_user
-from bayescascade.base.validation import check_probability
+from bayescascade.base.store import Saved, Share, stored
 from bayescascade.base.watch import Watch
 from bayescascade.data.declarations import declared
 from bayescascade.data.table import Table, without_unusable
@@ -146,8 +146,8 @@ class AutoCascade(HasNearBest, Baseline[LearnedDensityTree]):
     cascade_: LeafCascade | BranchCascade = field(init=False)
     readable_: LeafCascade | BranchCascade | None = field(init=False)
     mixtures_: dict[str, Member] = field(init=False)
-    weights_: dict[str, float] = field(init=False)
-    _candidates: tuple[Candidate, ...] = field(init=False)
+    weights_: Annotated[dict[str, Share], Saved("weights")] = field(init=False)
+    _candidates: Annotated[tuple[Candidate, ...], Saved("candidates")] = field(init=False)
 
     # -- fitting -----------------------------------------------------------------------------------
 
@@ -427,7 +427,7 @@ class AutoCascade(HasNearBest, Baseline[LearnedDensityTree]):
 
     def _own_dict(self) -> dict[str, Any]:
         beside = {} if self.readable_ is None else {"readable": self.readable_.to_dict()}
-        candidates = [one.to_record() for one in self._candidates]
+        candidates = stored(self._candidates)
         shown = "readable" if self._shown_cascade is self.readable_ else "cascade"
         return {
             "shown": shown, "weights": self.weights_, "candidates": candidates,
@@ -468,27 +468,27 @@ class AutoCascade(HasNearBest, Baseline[LearnedDensityTree]):
 
     def _own_record(self) -> dict[str, Any]:
         return {
-            "candidates": [one.to_record() for one in self._candidates],
+            **super()._own_record(),
             "cascade": self.cascade_.to_record(),
             "readable": None if self.readable_ is None else self.readable_.to_record(),
-            "weights": self.weights_,
             "mixtures": {kind: one.to_record() for kind, one in self.mixtures_.items()},
         }
 
     def _read_own(self, record: Mapping[str, Any]) -> None:
-        self._candidates = tuple(Candidate.from_record(one) for one in record["candidates"])
+        super()._read_own(record)
         if not self._candidates:
-            raise ModelFileError("a saved model must have candidates, got none")
+            raise ValueError("a saved model must have candidates, got none")
+        for one in self._candidates:
+            one.cascade().check_parameters()
         self.cascade_ = self._read_cascade(record["cascade"])
         beside = record["readable"]
         self.readable_ = None if beside is None else self._read_cascade(beside)
-        self.weights_ = dict(record["weights"])
         self.mixtures_ = {
             kind: member_of(kind, one, self.schema_) for kind, one in record["mixtures"].items()
         }
-        total = sum(check_probability("weights", one) for one in self.weights_.values())
+        total = sum(self.weights_.values())
         if {*self.weights_} != {"cascade", *self.mixtures_} or not isclose(total, 1.0):
-            raise ModelFileError("weights must be of the cascade and its mixtures, with sum 1")
+            raise ValueError("weights must be of the cascade and its mixtures, with sum 1")
 
     def _read_cascade(self, record: Mapping[str, Any]) -> Any:
         for kind in (LeafCascade, BranchCascade):

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 import samplers
 from bayescascade.base.arrays import Codes, Floats
 from bayescascade.base.errors import ParameterError, TooLargeError
+from bayescascade.base.store import restored, stored
 from bayescascade.base.validation import check_choice
 from bayescascade.data.column import MISSING, UNKNOWN
 from bayescascade.data.schema import Rows
@@ -210,11 +211,14 @@ class Cascade(HasNearBest, DensityEstimator[Tree, CountedTree, LearnedDensityTre
         return Rounds(most=_OF_ROUNDS * _WORK, annealing=_ANNEALING)
 
     def _own_record(self) -> dict[str, Any]:
-        return {"leaf_choice": self.leaf_choice_.to_record()} if self.leaf == "auto" else {}
+        return {"leaf_choice": stored(self.leaf_choice_)} if self.leaf == "auto" else {}
 
     def _read_own(self, record: Mapping[str, Any]) -> None:
         if self.leaf == "auto":
-            self.leaf_choice_ = LeafChoice.from_record(record["leaf_choice"])
+            self.leaf_choice_ = restored(LeafChoice, record["leaf_choice"], {}, "leaf_choice")
+            best, sums = self.leaf_choice_.best, self.leaf_choice_.sums
+            if not best or set(best) - set(LEAVES) or set(sums) - set(best):
+                raise ValueError(f"leaves must be some of {', '.join(LEAVES)}, got {[*best]}")
 
     def _model_parameters(self) -> dict[str, Any]:
         own = {each.name: getattr(self, each.name) for each in fields(self._model_class)}

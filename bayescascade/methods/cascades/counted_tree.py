@@ -32,6 +32,7 @@ from scipy.special import xlogy
 from bayescascade.base.arrays import Codes, Floats
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.saved_arrays import read_array
+from bayescascade.base.store import As
 from bayescascade.base.validation import check_probability
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.density import LearnedDensityTree
@@ -108,6 +109,10 @@ class CountedTree:
                 told = record[f"{what}_counts"]
                 inside[f"{what}_counts"] = read(told, tree, counts, schema)
         return cls(tree, counts, **inside)
+
+
+COUNTED = As(CountedTree.to_record, CountedTree.from_record, "schema")
+"""How a tree with uniform leaves is saved."""
 
 
 def _read_level_counts(told: Any, tree: Tree, counts: Floats, schema: Schema) -> Floats:

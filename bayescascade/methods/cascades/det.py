@@ -22,18 +22,18 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from math import inf
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.arrays import Floats
-from bayescascade.base.errors import ModelFileError, ParameterError
-from bayescascade.base.validation import check_real
+from bayescascade.base.errors import ParameterError
+from bayescascade.base.store import Saved, Within
 from bayescascade.base.watch import OutOfTime, Watch, watch_in_use
 from bayescascade.data.splitting import split_rows
 from bayescascade.data.table import Table
-from bayescascade.methods.cascades.counted_tree import CountedTree, split_shares
+from bayescascade.methods.cascades.counted_tree import COUNTED, CountedTree, split_shares
 from bayescascade.methods.cascades.density import LearnedDensityTree
 from bayescascade.methods.cascades.greedy import GrownTree, grow, leaf_totals, prune, weakest_links
 from bayescascade.methods.cascades.models import LeafModel, empirical_probabilities
@@ -115,8 +115,11 @@ class DensityEstimationTree(Baseline[LearnedDensityTree]):
     density: str = DetParameters.density.default
     random_state: Seed = DetParameters.random_state.default
     time_limit: float | None = DetParameters.time_limit.default
-    stopped_after_: float | None = field(init=False, default=None)
-    _counted: CountedTree = field(init=False)
+    complexity_: Annotated[float, Within(0), Saved("complexity")] = field(init=False)
+    stopped_after_: Annotated[float | None, Saved("stopped_after", is_optional=True)] = field(
+        init=False, default=None
+    )
+    _counted: Annotated[CountedTree, COUNTED, Saved("tree")] = field(init=False)
 
     @property
     def learned_(self) -> LearnedDensityTree:
@@ -177,22 +180,12 @@ class DensityEstimationTree(Baseline[LearnedDensityTree]):
         self._counted = CountedTree(tree, tree.summed(grown.counts[0, kept][tree.leaves]))
         self.complexity_ = float(complexity)
 
-    def _own_record(self) -> dict[str, Any]:
-        after = {} if self.stopped_after_ is None else {"stopped_after": self.stopped_after_}
-        return {"complexity": self.complexity_, "tree": self._counted.to_record(), **after}
-
     def _read_own(self, record: Mapping[str, Any]) -> None:
-        counted = CountedTree.from_record(record["tree"], self.schema_)
-        if (np.bincount(counted.tree.parent[1:]) > 2).any():
-            raise ModelFileError("every split of a density estimation tree must have two branches")
-        complexity = check_real("complexity", record["complexity"], minimum=0.0)
-        if self.complexity not in (None, complexity):
-            raise ModelFileError(
-                f"a saved complexity must be the parameter, {self.complexity}, got {complexity}"
-            )
-        self._counted, self.complexity_ = counted, complexity
-        after = record.get("stopped_after")
-        self.stopped_after_ = None if after is None else check_real("stopped_after", after)
+        super()._read_own(record)
+        if (np.bincount(self._counted.tree.parent[1:]) > 2).any():
+            raise ValueError("every split of a density estimation tree must have two branches")
+        if self.complexity not in (None, self.complexity_):
+            raise ValueError("a saved complexity must be the parameter")
 
     def _own_dict(self) -> dict[str, Any]:
         return {"complexity": self.complexity_, **self.tree_.to_dict()}

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import inf, isnan, nan
 from time import perf_counter
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -24,6 +24,7 @@ from scipy.special import logsumexp
 import samplers
 from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import TooLargeError
+from bayescascade.base.store import SKIPPED, As, MaybeNaN, Words
 from bayescascade.base.watch import watch_in_use
 from bayescascade.data.splitting import split_rows, with_weights
 from bayescascade.data.table import Table
@@ -66,20 +67,19 @@ _OF_CELL = 8.0  # for a row and column of other shallow leaves
 _OF_SUBSET = 8e5  # for a set of fixed columns of those
 _OF_TERM = {"leaf": 6e3, "branch": 2.5e2}  # for a box's term
 _OF_ANY = 4e6  # for any candidate
-_NUMBERS = ("log_evidence", "held_out", "n_leaves", "operations")  # equal for equal seeds
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A candidate cascade for a table."""
 
-    model: str  # "leaf" or "branch": the prior over trees
+    model: Annotated[str, Words(*_CLASSES)]  # the prior over trees
     # parameters that are not the defaults
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    log_evidence: float = nan  # nats; NaN if not all trees can be summed over
-    held_out: float = nan  # mean log density of held-out rows, nats a row; NaN if not computed
+    settings: Annotated[Mapping[str, Any], As(dict, dict)] = field(default_factory=dict)
+    log_evidence: MaybeNaN = nan  # nats; NaN if not all trees can be summed over
+    held_out: MaybeNaN = nan  # mean log density of held-out rows, nats a row; NaN if not computed
     n_leaves: int = 0  # of the best tree; 0 if none was searched for
-    seconds: float = nan  # seconds to weigh it; NaN in a model from a file
+    seconds: Annotated[float, SKIPPED] = nan  # seconds to weigh it; NaN in a model from a file
     operations: float = 0.0  # of its sum over trees
 
     def cascade(self, **run: Any) -> Cascade:
@@ -152,23 +152,6 @@ class Candidate:
         if own.get("temper") is not None:
             told.append(f"{TEMPERED} {own['temper']:g} rows")
         return ", ".join(told)
-
-    def to_record(self) -> dict[str, Any]:
-        """Return plain data for `from_record`, with None for unknown values."""
-        known = {name: getattr(self, name) for name in _NUMBERS}
-        plain = {name: None if value != value else value for name, value in known.items()}
-        return {"model": self.model, "settings": dict(self.settings), **plain}
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> "Candidate":
-        """Read the result of `to_record`; raises the errors of its cascade if it is invalid."""
-        numbers: dict[str, Any] = {
-            k: nan if record[k] is None else float(record[k]) for k in _NUMBERS
-        }
-        numbers["n_leaves"] = int(numbers["n_leaves"])
-        made = cls(str(record["model"]), dict(record["settings"]), **numbers)
-        made.cascade().check_parameters()
-        return made
 
     def counted(self, table: Table, memory_limit: float) -> float:
         """Return the operations of its sum over trees; infinity if it needs more memory."""

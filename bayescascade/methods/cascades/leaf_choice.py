@@ -10,13 +10,12 @@ returned with the choice, so the fit does not repeat it.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import samplers
 from bayescascade.base.errors import TooLargeError
 from bayescascade.base.watch import OutOfTime
 from bayescascade.data.table import Table
-from bayescascade.methods.cascades.parameters import LEAVES
 from bayescascade.methods.cascades.tree import Tree
 from bayescascade.methods.cascades.tree_posterior import CascadePosterior, operations_of_step
 from bayescascade.model.parameters import SAMPLED
@@ -99,21 +98,6 @@ class LeafChoice:
         ]
         what = "log evidence" if self.is_by_evidence else "log posterior of the best tree"
         return f"leaf {self.leaf} ({what} {' and '.join(others)})"
-
-    def to_record(self) -> dict[str, dict[str, float]]:
-        """Return plain data for `from_record`."""
-        return {"best": self.best, "sums": self.sums}
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Mapping[str, Any]]) -> "LeafChoice":
-        """Read the result of `to_record`; ValueError, TypeError or KeyError if it is invalid."""
-        best, sums = (
-            {leaf: float(value) for leaf, value in record[name].items()}
-            for name in ("best", "sums")
-        )
-        if not best or set(best) - set(LEAVES) or set(sums) - set(best):
-            raise ValueError(f"leaves must be some of {', '.join(LEAVES)}, got {[*best, *sums]}")
-        return cls(best, sums)
 
 
 def steps_within(table: Table, most: int, additions: float) -> int:

@@ -6,7 +6,7 @@ with a minimum support; the fit is then that of every model of the package.
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
@@ -14,11 +14,14 @@ from sklearn.base import clone
 from sklearn.utils import Tags
 
 from bayescascade.base.arrays import Floats
-from bayescascade.base.errors import ModelFileError, ParameterError
-from bayescascade.base.validation import check_real
+from bayescascade.base.errors import ParameterError
+from bayescascade.base.store import Saved, Within
 from bayescascade.data.given import GivenRows
-from bayescascade.data.label_notes import read_notes
-from bayescascade.data.labels import LabeledRows, class_number, classes_record, read_classes
+from bayescascade.data.labels import (
+    CLASSES,
+    LabeledRows,
+    class_number,
+)
 from bayescascade.data.levels import level_text
 from bayescascade.data.schema import Schema
 from bayescascade.data.table import Table
@@ -138,10 +141,12 @@ time_limit, until, checkpoint, resume, progress
     unknown: str = LabelListParameters.unknown.default
     positive: Any = LabelListParameters.positive.default
 
-    concentration_: float = field(init=False)
-    classes_: NDArray[Any] = field(init=False)
-    target_: str = field(init=False)
-    notes_: tuple[str, ...] = field(init=False, default=())
+    concentration_: Annotated[float, Within(above=0), Saved("concentration")] = field(init=False)
+    classes_: Annotated[NDArray[Any], CLASSES, Saved("classes")] = field(init=False)
+    target_: Annotated[str, Saved("target")] = field(init=False)
+    notes_: Annotated[tuple[str, ...], Saved("notes", is_optional=True)] = field(
+        init=False, default=()
+    )
     posterior_: LabelListPosterior = field(init=False)
     _labeled: LabeledRows | None = field(init=False, default=None)  # None if read from a file
 
@@ -362,26 +367,7 @@ time_limit, until, checkpoint, resume, progress
         n_classes = len(self.classes_)
         return self._list(*read_rules(record, self.schema_, self._n_candidates, n_classes))
 
-    def _own_record(self) -> dict[str, Any]:
-        classes = classes_record(self.classes_)
-        own = {"target": self.target_, "classes": classes, "concentration": self.concentration_}
-        return {**super()._own_record(), **own, **self._notes_record()}
-
-    def _notes_record(self) -> dict[str, Any]:
-        return {"notes": list(self.notes_)} if self.notes_ else {}
-
     def to_dict(self) -> dict[str, Any]:
         """Return parameters, data, notes, convergence, posterior and list as plain data."""
-        return {**super().to_dict(), **self._notes_record()}
-
-    def _read_own(self, record: Mapping[str, Any]) -> None:
-        super()._read_own(record)
-        self.notes_ = read_notes(record)
-        if not isinstance(record["target"], str):
-            raise ModelFileError(
-                f"a saved classifier's target must be text, got {record['target']!r}"
-            )
-        self.target_ = record["target"]
-        given = record["concentration"] if self.concentration == "auto" else self.concentration
-        self.concentration_ = check_real("concentration", given, above=0.0)
-        self.classes_ = read_classes(record["classes"])
+        notes = {"notes": list(self.notes_)} if self.notes_ else {}
+        return {**super().to_dict(), **notes}

@@ -25,6 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 import samplers
 from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import ModelFileError
+from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.validation import check_choice
 from bayescascade.data.table import Table
 from bayescascade.methods.rules import models
@@ -37,7 +38,6 @@ from bayescascade.methods.rules.posterior import DensityListPosterior, LabelList
 from bayescascade.methods.rules.rule_list import (
     ListedRules,
     RuleList,
-    read_numbers_of_candidates,
     read_rules,
 )
 from bayescascade.model.density_estimator import DENSITIES, DensityEstimator
@@ -200,11 +200,15 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
         """Return the log likelihood of a list, nats, given its weights."""
 
     def _own_record(self) -> dict[str, Any]:
-        return {"n_candidates": self.n_candidates_.tolist()}
+        return {**super()._own_record(), "n_candidates": self.n_candidates_.tolist()}
 
     def _read_own(self, record: Mapping[str, Any]) -> None:
-        most = min(self.max_size, self.schema_.n_columns)
-        self._n_candidates = read_numbers_of_candidates(record["n_candidates"], most)
+        super()._read_own(record)
+        shape = (min(self.max_size, self.schema_.n_columns) + 1,)
+        limits = {"least": 0, "most": 1 << 53}
+        self._n_candidates = read_array(record, "n_candidates", shape, np.int64, **limits)
+        if self._n_candidates[0] != 0:
+            raise ValueError("a saved model's candidates must have conditions")
 
 
 @dataclass(eq=False, repr=False)
