@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from bayescascade.base.errors import DataError
+from bayescascade.base.store import restored, stored
 from bayescascade.data.bins import SAMPLE_SIZE, default_bins
 from bayescascade.data.column import Column
 from bayescascade.data.table import Table
@@ -109,7 +110,7 @@ def test_whole_numbers_stay_whole():
     table = Table.from_frame(pd.DataFrame({"age": ages, "sex": ["f", "m", "f", "m", "m"] * 43}))
     age = table.schema.columns[0]
     rng = np.random.default_rng(0)
-    assert Column.from_dict(age.to_dict()) == age
+    assert restored(Column, stored(age), {}) == age
     codes = rng.integers(0, age.n_levels, 2000).astype(np.int32)
     drawn = age.decode(codes, rng)
     assert drawn.dtype == pd.Int64Dtype()

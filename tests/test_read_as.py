@@ -22,6 +22,7 @@ from bayescascade import (
     Table,
     load,
 )
+from bayescascade.base.store import restored, stored
 from bayescascade.data.column import Column
 from bayescascade.data.date_parts import dates_of, part_of, with_date_parts
 from bayescascade.data.levels import without_codes
@@ -201,9 +202,9 @@ def test_what_is_private_is_read_row_by_row(how, tmp_path):
 @pytest.mark.parametrize("codes", [[], "-9", [None], [[-9]], [float("nan")]])
 def test_codes_of_a_damaged_file_are_refused(codes):
     column = Column("a", "nominal", ("x", "y"), missing_codes=(-9,))
-    assert Column.from_dict(column.to_dict()) == column
-    with pytest.raises(ModelFileError):
-        Column.from_dict({**column.to_dict(), "missing_codes": codes})
+    assert restored(Column, stored(column), {}) == column
+    with pytest.raises((ModelFileError, DataError)):
+        restored(Column, {**stored(column), "missing_codes": codes}, {})
     encoder = {"columns": ["a"], "levels": [None], "missing_codes": [codes]}
     if codes != []:
         with pytest.raises((ModelFileError, DataError)):

@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
+from bayescascade.base.store import stored
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
 from bayescascade.data.table import Table
@@ -256,19 +257,22 @@ def test_json_round_trip():
 
 
 def column_record(**changes: object) -> dict[str, object]:
-    return {**SEX.to_dict(), **changes}
+    return {**stored(SEX), **changes}
 
 
 @pytest.mark.parametrize(
     ("record", "message"),
     [
-        (None, "field"),
+        (None, "schema must be a mapping"),
         ({"columns": []}, "at least one column"),
-        ({"columns": [SEX.to_dict()] * 2}, 'got "sex" more than once'),
-        ({"columns": [{"name": "sex"}]}, "exactly the fields"),
+        ({"columns": [stored(SEX)] * 2}, 'got "sex" more than once'),
+        ({"columns": [{"name": "sex"}]}, "must have the field 'kind'"),
         ({"columns": [column_record(name=1)]}, "name must be text"),
-        ({"columns": [column_record(kind="cardinal")]}, "nominal, ordinal or continuous"),
-        ({"columns": [column_record(levels="ab")]}, "must be lists"),
+        (
+            {"columns": [column_record(kind="cardinal")]},
+            "must be one of 'nominal'",
+        ),
+        ({"columns": [column_record(levels="ab")]}, "must be a list"),
         ({"columns": [column_record(levels=[])]}, "1 to 64 levels, got 0"),
         (
             {"columns": [column_record(levels=list(range(64)), has_missing_level=True)]},

@@ -9,9 +9,9 @@ integers, and words name the first and the last.
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, TypeGuard
+from typing import Annotated, Any, Literal, TypeAlias, TypeGuard
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from bayescascade.base.arrays import Codes, Flags, Floats, Integers
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError, UnknownLevelError
+from bayescascade.base.store import As, Saved, Words
 from bayescascade.data.level_words import level_set_words, run_words, runs
 from bayescascade.data.levels import (
     OTHER_LEVELS,
@@ -44,9 +45,18 @@ MAX_NOMINAL_LEVELS = 64  # a set of levels is one 64-bit word
 MAX_LEVELS = 65_536  # codes are at most uint16
 LARGEST_WHOLE = 2.0**51  # below, every half is a float
 
-_FIELDS = {"name", "kind", "levels", "edges", "has_missing_level"}
 _MOST_SHOWN = 8  # levels in a message
-_LATER_FIELDS = {"is_whole", "missing_codes", "unit"}
+
+
+def _read_levels(data: Any) -> tuple[Level, ...]:
+    if not isinstance(data, list):
+        raise ModelFileError(f"a saved column's levels must be a list, got {data!r}")
+    return tuple(plain_level("", level) for level in data)
+
+
+Levels = Annotated[tuple[Level, ...], As(list, _read_levels)]
+Unit = Annotated[str, Words("%", *CURRENCIES)]
+"""What a number is of: a share in percent, or a currency."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +68,20 @@ class Column:
     """
 
     name: str
-    kind: Kind
+    kind: Annotated[Kind, Words("nominal", "ordinal", "continuous")]
     # all of one type, no two with the same text; nominal: sorted; ordinal: in their order,
     # empty for a continuous column
-    levels: tuple[Level, ...] = ()
+    levels: Levels = ()
     # continuous: strictly increasing, finite edges of the bins; otherwise empty
     edges: tuple[float, ...] = ()
     has_missing_level: bool = False  # whether missing cells are a level, the last code
     # whether a continuous column holds whole numbers, below 2**51; its edges are then all
     # halfway between two of them, such as 29.5
-    is_whole: bool = False
-    missing_codes: tuple[Level, ...] = ()  # values, such as -9, that stand for missing cells
-    unit: str = ""  # that was left out of the numbers of a text file: "%", or a currency
+    is_whole: Annotated[bool, Saved("is_whole", is_optional=True)] = False
+    # values, such as -9, that stand for missing cells
+    missing_codes: Annotated[Levels, Saved("missing_codes", is_optional=True)] = ()
+    # left out of the numbers of a text file
+    unit: Annotated[Unit, Saved("unit", is_optional=True)] = ""
 
     def __post_init__(self) -> None:
         if self.kind not in ("nominal", "ordinal", "continuous"):
@@ -265,54 +277,6 @@ class Column:
             if len({float(text) for text in texts}) == len(texts):
                 break
         return texts
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the column as plain JSON types; newer fields only if they are not the default."""
-        return {
-            "name": self.name,
-            "kind": self.kind,
-            "levels": list(self.levels),
-            "edges": list(self.edges),
-            "has_missing_level": self.has_missing_level,
-            **({"is_whole": True} if self.is_whole else {}),
-            **({"missing_codes": list(self.missing_codes)} if self.missing_codes else {}),
-            **({"unit": self.unit} if self.unit else {}),
-        }
-
-    @classmethod
-    def from_dict(cls, record: object) -> "Column":
-        """Rebuild a column from `to_dict`'s record; raises ModelFileError if any field is wrong."""
-        if not isinstance(record, Mapping) or set(record) - _LATER_FIELDS != _FIELDS:
-            raise ModelFileError(f"a column must have exactly the fields {sorted(_FIELDS)}")
-        if record.get("is_whole", True) is not True:
-            raise ModelFileError(f"is_whole of column {record['name']!r} must be true or left out")
-        name, levels, edges = record["name"], record["levels"], record["edges"]
-        if not isinstance(name, str):
-            raise ModelFileError(f"a column's name must be text, got {name!r}")
-        if not isinstance(levels, list) or not isinstance(edges, list):
-            raise ModelFileError(f'levels and edges of column "{name}" must be lists')
-        if not all(isinstance(edge, (int, float)) and not isinstance(edge, bool) for edge in edges):
-            raise ModelFileError(f'edges of column "{name}" must be numbers')
-        codes = record.get("missing_codes", [])
-        if not isinstance(codes, list) or (not codes and "missing_codes" in record):
-            raise ModelFileError(f'missing_codes of column "{name}" must be a list or left out')
-        if record.get("unit", "%") not in ("%", *CURRENCIES):
-            raise ModelFileError(f'unit of column "{name}" must be % or a currency, or left out')
-        if not isinstance(record["has_missing_level"], bool):
-            raise ModelFileError(f'has_missing_level of column "{name}" must be true or false')
-        try:
-            return cls(
-                name=name,
-                kind=record["kind"],
-                levels=tuple(plain_level(name, level) for level in levels),
-                edges=tuple(float(edge) for edge in edges),
-                has_missing_level=record["has_missing_level"],
-                is_whole="is_whole" in record,
-                missing_codes=tuple(plain_level(name, code) for code in codes),
-                unit=record.get("unit", ""),
-            )
-        except (DataError, OverflowError) as error:
-            raise ModelFileError(str(error)) from None
 
     def _check_levels(self) -> None:
         if self.edges or self.is_whole:

@@ -9,7 +9,7 @@ missing cells in the training rows.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
@@ -18,10 +18,10 @@ from sklearn.utils import check_array
 
 from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import DataError, ModelFileError, UnknownLevelError
-from bayescascade.base.store import As
+from bayescascade.base.store import GIVEN, SKIPPED, As, Saved, restored, stored
 from bayescascade.base.typed_words import typed
 from bayescascade.data.cell_policy import STRICT, CellPolicy, Matrix
-from bayescascade.data.column import UNKNOWN, Column
+from bayescascade.data.column import UNKNOWN, Column, Levels, Unit
 from bayescascade.data.date_parts import with_date_parts
 from bayescascade.data.given import GivenRows, check_width, column_text
 from bayescascade.data.levels import (
@@ -31,14 +31,12 @@ from bayescascade.data.levels import (
     factorize,
     holds_numbers,
     level_text,
-    plain_level,
     tidy_levels,
     to_numbers,
     without_codes,
 )
 from bayescascade.data.names import check_present
-from bayescascade.data.number_marks import CURRENCIES
-from bayescascade.data.number_words import columns_of, number_column
+from bayescascade.data.number_words import is_number_column, number_column
 from bayescascade.data.sources import units_of
 from bayescascade.data.unknown import UnknownCells
 
@@ -51,14 +49,18 @@ class MatrixEncoder:
 
     columns: tuple[str | int, ...]  # names, or indices if there are no names
     levels: tuple[Column | None, ...]  # None for a column of numbers
-    policy: CellPolicy = STRICT
+    policy: Annotated[CellPolicy, GIVEN] = STRICT
     # medians of columns of numbers or ranks that had missing cells; None for others
-    medians: tuple[float | None, ...] = ()
+    medians: Annotated[tuple[float | None, ...], SKIPPED] = ()
     # columns of integers, with one bin, or of truth values, with two levels;
     # None for others; empty if the policy does not allow them
-    numbers: tuple[Column | None, ...] = ()
-    missing_codes: tuple[tuple[Level, ...], ...] = ()  # values that stand for missing cells
-    units: Mapping[str, str] = field(default_factory=dict)  # left out of numbers, by column
+    numbers: Annotated[tuple[Column | None, ...], Saved("numbers", is_optional=True)] = ()
+    # values that stand for missing cells
+    missing_codes: Annotated[tuple[Levels, ...], Saved("missing_codes", is_optional=True)] = ()
+    # left out of numbers, by column
+    units: Annotated[Mapping[str, Unit], Saved("units", is_optional=True)] = field(
+        default_factory=dict
+    )
 
     @classmethod
     def learn(cls, rows: GivenRows, policy: CellPolicy = STRICT) -> "MatrixEncoder":
@@ -281,52 +283,41 @@ class MatrixEncoder:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the encoder as plain JSON types, without the family's policy."""
-        levels = [None if levels is None else levels.to_dict() for levels in self.levels]
-        record: dict[str, Any] = {"columns": list(self.columns), "levels": levels}
-        if any(self.numbers):
-            record["numbers"] = [one and one.to_dict() for one in self.numbers]
+        record: dict[str, Any] = stored(self)
+        if not any(self.numbers):
+            record.pop("numbers", None)
         if self.policy.missing == "level":
             record |= {"missing": "level", "medians": list(self.medians)}
-        if self.missing_codes:
-            record["missing_codes"] = [list(codes) for codes in self.missing_codes]
-        if self.units:
-            record["units"] = dict(self.units)
         return record
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any], policy: CellPolicy = STRICT) -> "MatrixEncoder":
         """Return the encoder of a record of `to_dict`, with its policy."""
-        columns, levels = record.get("columns"), record.get("levels")
-        if not isinstance(columns, list) or not isinstance(levels, list):
-            raise ModelFileError("an encoding's columns and levels must be lists")
+        found: MatrixEncoder = restored(cls, record, {"policy": policy})
+        columns, n = found.columns, len(found.columns)
         is_named = all(type(column) is str for column in columns)
-        if (
-            len(columns) != len(levels)
-            or not (is_named or columns == list(range(len(columns))))
-            or any(type(column) is bool for column in columns)
-            or not 0 < len(columns) == len(set(columns))
-        ):
-            raise ModelFileError("an encoding's columns must be different names, or all indices")
-        read = tuple(None if one is None else Column.from_dict(one) for one in levels)
-        for column, one in zip(columns, read, strict=True):
-            if one is not None and (one.name != column_text(column) or one.kind == "continuous"):
-                raise ModelFileError(f"an encoding's levels must be of {column!r}, got {one}")
-        numbers = columns_of(record.get("numbers"), [column_text(column) for column in columns])
-        codes = record.get("missing_codes", [])
-        is_listed = isinstance(codes, list) and all(isinstance(each, list) for each in codes)
-        if not is_listed or len(codes) not in (0, len(columns)):
-            raise ModelFileError("an encoding's missing_codes must be lists, one for each column")
-        told = tuple(tuple(plain_level("", code) for code in each) for each in codes)
-        units = record.get("units", {})
-        if not isinstance(units, dict) or not {*units.values()} <= {"%", *CURRENCIES}:
-            raise ModelFileError("an encoding's units must be % or currencies, by column")
+        if len(found.levels) != n or not (is_named or columns == tuple(range(n))):
+            raise ModelFileError("an encoding's columns must be names, or all indices, with levels")
+        if not 0 < n == len(set(columns)):
+            raise ModelFileError("an encoding's columns must be different")
+        if len(found.missing_codes) not in (0, n) or len(found.numbers) not in (0, n):
+            raise ModelFileError("an encoding must have the same columns everywhere")
+        for name, one in zip(found.names, found.levels, strict=True):
+            if one is not None and (one.name != name or one.kind == "continuous"):
+                raise ModelFileError(f"an encoding's levels must be of {name!r}, got {one}")
+        for name, one in zip(found.names, found.numbers, strict=False):
+            if one is not None and (one.name != name or not is_number_column(one)):
+                raise ModelFileError(f"an encoding's numbers must be those of {name!r}, got {one}")
         if record.get("missing") is None:
-            return cls(tuple(columns), read, policy, (), numbers, told, units)
-        medians: Any = record.get("medians")
-        if record["missing"] != "level" or not _are_medians(medians, read):
+            return found
+        medians = restored(tuple[int | float | None, ...], record["medians"], {}, "medians")
+        are_possible = all(
+            median is None or of is None or of.kind == "ordinal"
+            for median, of in zip(medians, found.levels, strict=False)
+        )
+        if record["missing"] != "level" or len(medians) not in (0, n) or not are_possible:
             raise ModelFileError("an encoding's medians must be numbers of columns without levels")
-        policy = replace(policy, missing="level")
-        return cls(tuple(columns), read, policy, tuple(medians), numbers, told, units)
+        return replace(found, policy=replace(policy, missing="level"), medians=medians)
 
     def _encode(
         self, column: int, cells: Cells, unknown: UnknownCells, means: Floats | None
@@ -416,17 +407,6 @@ def _width(levels: Column | None) -> int:
     if levels is None or levels.kind == "ordinal" or levels.n_levels <= 2:
         return 1
     return levels.n_levels
-
-
-def _are_medians(medians: Any, levels: Sequence[Column | None]) -> bool:
-    """Return whether a record has medians only for columns that can have them."""
-    if not isinstance(medians, list) or len(medians) not in (0, len(levels)):
-        return False
-    return all(
-        one is None
-        or (type(one) in (int, float) and np.isfinite(one) and (of is None or of.kind == "ordinal"))
-        for one, of in zip(medians, levels, strict=False)
-    )
 
 
 def _listed(names: Sequence[str]) -> str:

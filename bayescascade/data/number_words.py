@@ -4,7 +4,6 @@ A matrix holds 4.0 where the data had 4, and 1.0 for True: a threshold of 4.5 is
 reader, and one of 0.5 is "False".
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +11,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bayescascade.base.errors import ModelFileError
 from bayescascade.data.column import Column
 from bayescascade.data.levels import Cells
 
@@ -42,20 +40,8 @@ def split_at(column: Column, threshold: float) -> tuple[Column, list[int]] | Non
     return replace(column, edges=(low, cut, high)), [0]
 
 
-def columns_of(record: Any, names: Sequence[str]) -> tuple[Column | None, ...]:
-    """Return the number columns of a saved record, or an empty tuple without one."""
-    if record is None:
-        return ()
-    if not isinstance(record, list) or len(record) != len(names):
-        raise ModelFileError(f"an encoding's numbers must be a list of {len(names)}")
-    found = tuple(None if one is None else Column.from_dict(one) for one in record)
-    for name, one in zip(names, found, strict=True):
-        if one is not None and (one.name != name or not _is_number_column(one)):
-            raise ModelFileError(f"an encoding's numbers must be those of {name!r}, got {one}")
-    return found
-
-
-def _is_number_column(column: Column) -> bool:
+def is_number_column(column: Column) -> bool:
+    """Return whether a column may be that of numbers."""
     if column.kind == "continuous":
         return column.is_whole and len(column.edges) == 2
     return column.kind == "nominal" and column.levels == (False, True)

@@ -10,14 +10,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from bayescascade.base.arrays import Codes, Integers
-from bayescascade.base.errors import DataError, ModelFileError, ParameterError
+from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.base.store import restored, stored
 from bayescascade.data.arrow_frames import is_lazy
 from bayescascade.data.changed_source import with_parts
 from bayescascade.data.column import MISSING, Column
@@ -252,9 +253,10 @@ class Schema:
             }
         )
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the schema as plain JSON types."""
-        return {"columns": [column.to_dict() for column in self.columns]}
+        record: dict[str, Any] = stored(self)
+        return record
 
     @classmethod
     def from_dict(cls, record: object) -> "Schema":
@@ -265,15 +267,8 @@ class Schema:
         ModelFileError
             If the record is incomplete, inconsistent, or has unknown fields or wrong types.
         """
-        if not isinstance(record, Mapping) or set(record) != {"columns"}:
-            raise ModelFileError('a schema must have exactly the field "columns"')
-        if not isinstance(record["columns"], list):
-            raise ModelFileError("a schema's columns must be a list")
-        columns = tuple(Column.from_dict(column) for column in record["columns"])
-        try:
-            return cls(columns)
-        except DataError as error:
-            raise ModelFileError(str(error)) from None
+        schema: Schema = restored(cls, record, {}, "schema")
+        return schema
 
     def fingerprint(self) -> str:
         """Return the SHA-256 of the canonical JSON, as hexadecimal digits."""
