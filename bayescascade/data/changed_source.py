@@ -104,6 +104,6 @@ def with_parts(source: Source, needed: Iterable[str]) -> Source:
 def _grouped(name: str, cells: Cells, kept: frozenset[str]) -> Cells:
     positions, distinct = pd.factorize(cells.astype(object))
     texts = [level_text(plain_level(name, level)) for level in distinct]
-    told = [text if text in kept else OTHER_LEVELS for text in texts]
-    values = np.array([*told, None], dtype=object)
+    pieces = [text if text in kept else OTHER_LEVELS for text in texts]
+    values = np.array([*pieces, None], dtype=object)
     return pd.Series(values[positions], cells.index, dtype=object)

@@ -201,8 +201,8 @@ class Column:
         self, codes: Iterable[int], *, is_full: bool = False, is_open: bool = False
     ) -> str:
         """Return the condition that a cell has one of some codes, such as "class is crew, 3rd"."""
-        told = self.describe_codes(codes, is_full=is_full, is_open=is_open)
-        return f"{quoted(self.name)} is {told}"
+        text = self.describe_codes(codes, is_full=is_full, is_open=is_open)
+        return f"{quoted(self.name)} is {text}"
 
     def describe_codes(
         self, codes: Iterable[int], *, is_full: bool = False, is_open: bool = False
@@ -230,8 +230,8 @@ class Column:
             return "not missing"
         words = ["missing"] * is_missing
         if self.kind == "ordinal" and chosen:
-            told = itertools.chain(*(run_words(self.levels, *run) for run in runs(chosen)))
-            words.insert(0, ", ".join(told))
+            texts = itertools.chain(*(run_words(self.levels, *run) for run in runs(chosen)))
+            words.insert(0, ", ".join(texts))
         elif chosen and is_open:
             words.insert(0, " or ".join(self._open_bins(*run) for run in runs(chosen)))
         elif chosen:
@@ -352,9 +352,9 @@ class Column:
                 bins = [self.whole_ends(i, i) for i in range(len(self.edges) - 1)]
                 begin, end = (", ".join(map(str, ends)) for ends in zip(*bins, strict=True))
                 rule = f"a range that begins at {begin} and ends at {end}"
-            told = ", ".join(f"{end:g}" if isinstance(end, float) else str(end) for end in pair)
+            words = ", ".join(f"{end:g}" if isinstance(end, float) else str(end) for end in pair)
             raise DataError(
-                f'conditions on column "{self.name}" must be a number or {rule}, got {told}'
+                f'conditions on column "{self.name}" must be a number or {rule}, got {words}'
             )
         return tuple(range(low, high))
 

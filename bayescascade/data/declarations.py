@@ -84,7 +84,7 @@ class Declarations:
     @property
     def is_empty(self) -> bool:
         """Whether nothing is declared about columns and kinds."""
-        return all(told is None for name, told in declared(self).items() if name != "missing")
+        return all(each is None for name, each in declared(self).items() if name != "missing")
 
     def resolve(self, names: Sequence[str], weights: str | None) -> dict[str, ColumnDeclaration]:
         """Return the declaration of each column to use, in order; `names` are the data's columns.

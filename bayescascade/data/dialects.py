@@ -58,9 +58,9 @@ class Dialect:
         if not self.has_decimal_commas:
             return column
         if isinstance(column, pyarrow.DictionaryArray):
-            told = self.with_points(column.dictionary)
-            if len(compute.unique(told)) == len(told):
-                return pyarrow.DictionaryArray.from_arrays(column.indices, told)
+            numbers = self.with_points(column.dictionary)
+            if len(compute.unique(numbers)) == len(numbers):
+                return pyarrow.DictionaryArray.from_arrays(column.indices, numbers)
             return self.with_points(column.dictionary_decode()).dictionary_encode()
         pattern = "^([-+]?[0-9]+),([0-9]+(?:[eE][-+]?[0-9]+)?)$"
         return compute.replace_substring_regex(column, pattern, r"\1.\2")
@@ -143,15 +143,15 @@ def sniffed(start: bytes, given: GivenDialect = TO_BE_FOUND) -> Dialect:
     if given.decimal is None:
         is_free = delimiter != "," and given.thousands != ","
         has_commas = is_free and _have_commas(rows[1:])
-    told = []
+    texts = []
     if given.sep is None and delimiter != ",":
-        told.append(f"{_DELIMITERS[delimiter]} between cells")
+        texts.append(f"{_DELIMITERS[delimiter]} between cells")
     if given.decimal is None and has_commas:
-        told.append("decimal commas")
+        texts.append("decimal commas")
     if given.encoding is None and encoding != "utf-8-sig":
-        told.append(f"encoding {encoding}")
+        texts.append(f"encoding {encoding}")
     found_dialect = Dialect(
-        delimiter, encoding, has_commas, (), ", ".join(told), n_skipped, given.comment
+        delimiter, encoding, has_commas, (), ", ".join(texts), n_skipped, given.comment
     )
     if rows and _are_regular(rows):
         return replace(found_dialect, rows=rows[1:])

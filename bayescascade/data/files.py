@@ -66,8 +66,8 @@ def open_learned(paths: Paths, columns: Iterable[Column], chunk_rows: int = BLOC
     check_units(source, known)
     typed = [] if source.is_text else [c for c in known if c.unit and c.name in source.names]
     for column in typed:
-        told = f'column "{column.name}" had numbers with {column.unit} when the model was fitted'
-        warn_user(UserWarning(f"{told}: 20 in {source.label} is read as 20 {column.unit}"))
+        text = f'column "{column.name}" had numbers with {column.unit} when the model was fitted'
+        warn_user(UserWarning(f"{text}: 20 in {source.label} is read as 20 {column.unit}"))
     return source
 
 
@@ -137,13 +137,13 @@ def _open(
     if reader is not None and fitting is not reader:
         raise DataError(f"{file.label} must be a CSV file, got {fitting.format_name}")
     source = fitting(found.file, chunk_rows, dialect)
-    told = [found.note] if found.note else []
-    if not told and fitting is not chosen and _reader_of(file.path) is not None:
-        told = [f"{file.label} is read as {fitting.format_name}, not as its name says"]
+    notes = [found.note] if found.note else []
+    if not notes and fitting is not chosen and _reader_of(file.path) is not None:
+        notes = [f"{file.label} is read as {fitting.format_name}, not as its name says"]
     if isinstance(source, CsvSource):
-        source.opening_notes[:0] = told
+        source.opening_notes[:0] = notes
     else:
-        source.notes = [*told, *source.notes]
+        source.notes = [*notes, *source.notes]
     return source
 
 

@@ -82,10 +82,10 @@ def _in_archive(file: DataFile, encoding: str | None) -> Recognized:
     tables = [name for name in names if PurePosixPath(name).suffix.lower() in _OF_TABLES]
     chosen = tables if len(tables) == 1 else names
     if len(chosen) != 1:
-        told = ", ".join(names[:3]) + ", ..." * (len(names) > 3)
+        text = ", ".join(names[:3]) + ", ..." * (len(names) > 3)
         raise DataError(
             f"{file.label} must be an archive of one table, got {len(names)} files"
-            f"{f' ({told})' if names else ''}: unpack it"
+            f"{f' ({text})' if names else ''}: unpack it"
         )
     inside = replace(file, compression=None, member=chosen[0])
     extension = _extension(file.label, inside.start(_START), encoding)

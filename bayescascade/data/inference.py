@@ -422,18 +422,18 @@ def dates_error(name: str, texts: Sequence[str]) -> UndeclaredError | None:
 
 def notes_of(collectors: Sequence[Collector]) -> list[str]:
     """Return notes on how columns are read; many columns share one note."""
-    told = _notes_of_bins(
+    texts = _notes_of_bins(
         [one for one in collectors if isinstance(one, BinCollector) and one.declared.kind is None]
     )
-    told += notes_on(each for collector in collectors for each in collector.oddities())
+    texts += notes_on(each for collector in collectors for each in collector.oddities())
     gaps = [collector for collector in collectors if collector.n_missing]
     if len(gaps) <= _MOST_TOLD:
         for one in gaps:
             cells = "1 missing cell" if one.n_missing == 1 else f"{one.n_missing:,} missing cells"
-            told.append(f'column "{one.name}" has {cells}: a separate level')
-        return told
+            texts.append(f'column "{one.name}" has {cells}: a separate level')
+        return texts
     names = listed_names([f'"{one.name}"' for one in gaps])
-    return [*told, f"columns {names} have missing cells: a separate level in each column"]
+    return [*texts, f"columns {names} have missing cells: a separate level in each column"]
 
 
 def _notes_of_bins(cut: Sequence[BinCollector]) -> list[str]:
@@ -442,29 +442,29 @@ def _notes_of_bins(cut: Sequence[BinCollector]) -> list[str]:
     names = listed_names([f'"{one.name}"' for one in cut])
     fewest, most = min(one.n_bins for one in cut), max(one.n_bins for one in cut)
     bins = f"{fewest} bins" if fewest == most else f"{fewest} to {most} bins"
-    told = (
+    text = (
         f"columns {names} hold numbers, cut into {bins} with about equal numbers of rows; "
         + _bins_words("{NAME: BINS}", "NAME")
     )
     if any(one.may_be_nominal for one in cut):
-        told += f", {typed('nominal=[NAME]', '--nominal NAME')} keeps whole numbers as levels"
-    return [told]
+        text += f", {typed('nominal=[NAME]', '--nominal NAME')} keeps whole numbers as levels"
+    return [text]
 
 
 def _note_of_bins(one: BinCollector) -> str:
     whole = "whole numbers" if one.is_whole else "numbers"
     bins = "1 bin" if one.n_bins == 1 else f"{one.n_bins} bins with about equal numbers of rows"
-    told = f'column "{one.name}" holds {whole}, cut into {bins}; ' + _bins_words(
+    text = f'column "{one.name}" holds {whole}, cut into {bins}; ' + _bins_words(
         f'{{"{one.name}": BINS}}', one.typed_name
     )
     if one.may_be_nominal:
         kept = typed(f"nominal={[one.name]}", f"--nominal {one.typed_name}")
-        told += f", {kept} keeps them as levels"
+        text += f", {kept} keeps them as levels"
     if one.is_beyond_exact:
-        told += "; bins ignore their digits after the 16th"
+        text += "; bins ignore their digits after the 16th"
     if one.may_identify:
-        told += f"; all are different: if they only identify rows, {one.drop_words}"
-    return told
+        text += f"; all are different: if they only identify rows, {one.drop_words}"
+    return text
 
 
 def _bins_words(python: str, command: str) -> str:

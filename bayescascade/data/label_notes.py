@@ -165,11 +165,11 @@ def _leaks_told(leaks: list[Cells], n_rows: int) -> list[str]:
 
 
 def _ties_told(groups: list[list[Cells]]) -> list[str]:
-    told = [_tie_told(group) for group in groups[:_MOST_GROUPS]]
-    n_more = len(groups) - len(told)
+    texts = [_tie_told(group) for group in groups[:_MOST_GROUPS]]
+    n_more = len(groups) - len(texts)
     if n_more > 0:
-        told.append(f"{n_more:,} more group{'s' * (n_more > 1)} of columns say the same")
-    return told
+        texts.append(f"{n_more:,} more group{'s' * (n_more > 1)} of columns say the same")
+    return texts
 
 
 def _tie_told(group: list[Cells]) -> str:

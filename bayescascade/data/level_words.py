@@ -28,17 +28,17 @@ def level_set_words(
     if not codes:
         return "missing" * bool(is_missing)
     texts = [quoted(level_text(level)) for level in levels]
-    told = [texts[code] for code in codes]
-    if len(codes) > _MOST_NAMED or len(", ".join(told)) > _MOST_LETTERS:
+    pieces = [texts[code] for code in codes]
+    if len(codes) > _MOST_NAMED or len(", ".join(pieces)) > _MOST_LETTERS:
         if are_numbers(levels):
-            told = [words for run in runs(codes) for words in run_words(levels, *run)]
+            pieces = [words for run in runs(codes) for words in run_words(levels, *run)]
         others = sorted(set(range(len(levels))) - set(codes))
         left_out = [texts[code] for code in others] + ["missing"] * (is_missing is False)
-        if len(left_out) <= _MOST_LEFT_OUT < len(told):
+        if len(left_out) <= _MOST_LEFT_OUT < len(pieces):
             return "missing or " * bool(is_missing) + _none_of(left_out)
     if not is_full and len(codes) >= _FEWEST_CUT:
-        told = shortened(told, f"({len(codes):,} of {len(levels):,} levels)")
-    return ", ".join(told) + " or missing" * bool(is_missing)
+        pieces = shortened(pieces, f"({len(codes):,} of {len(levels):,} levels)")
+    return ", ".join(pieces) + " or missing" * bool(is_missing)
 
 
 def _none_of(left_out: Sequence[str]) -> str:

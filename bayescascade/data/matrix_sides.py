@@ -60,22 +60,22 @@ def side_sql(
 
     mean = None if means is None else float(means[column])
     if is_flag:
-        told = [f"{name} IS {'NOT ' * (not flag)}NULL" for flag in (False, True) if holds(flag)]
-        if len(told) == 2:
+        texts = [f"{name} IS {'NOT ' * (not flag)}NULL" for flag in (False, True) if holds(flag)]
+        if len(texts) == 2:
             return ""
     elif levels is None:
         number = f"CAST({name} AS DOUBLE PRECISION)"
         ends = [f"{number} >= {sql_literal(low)}"] if low > -np.inf else []
         ends += [f"{number} <= {sql_literal(high)}"] if high < np.inf else []
-        told = [" AND ".join(ends)]
-        told += [f"{name} IS NULL"] * holds(mean if median is None else median)
+        texts = [" AND ".join(ends)]
+        texts += [f"{name} IS NULL"] * holds(mean if median is None else median)
     else:
-        told = [sql_condition(levels, encoder.codes_within(column, low, high))]
+        texts = [sql_condition(levels, encoder.codes_within(column, low, high))]
         if median is not None or not levels.has_missing_level:
-            told += [f"{name} IS NULL"] * holds(mean if median is None else median)
+            texts += [f"{name} IS NULL"] * holds(mean if median is None else median)
         known = sql_condition(levels, range(levels.n_levels))
-        told += [f"NOT {known}"] * holds(mean)
-    return told[0] if len(told) == 1 else f"({' OR '.join(told)})" if told else "1 = 0"
+        texts += [f"NOT {known}"] * holds(mean)
+    return texts[0] if len(texts) == 1 else f"({' OR '.join(texts)})" if texts else "1 = 0"
 
 
 def value_sql(encoder: MatrixEncoder, column: int, means: Floats | None) -> str:
@@ -103,18 +103,18 @@ def readable_sql(encoder: MatrixEncoder) -> str:
     """Return the condition that no cell of a row is an error by the policy; "" if none can be."""
     if encoder.policy.unknown != "error":
         return ""
-    told = []
+    texts = []
     for place, levels in enumerate(encoder.levels):
         passes = encoder.policy.missing == "nan" or (
             encoder.medians and encoder.medians[place] is not None
         )
         if levels is not None:
             known, name = sql_condition(levels, range(levels.n_levels)), sql_column(levels)
-            told.append(f"({known} OR {name} IS NULL)" if passes else known)
+            texts.append(f"({known} OR {name} IS NULL)" if passes else known)
         elif not passes:
             name = sql_cell(encoder.names[place], encoder.codes_of(place), is_text=False)
-            told.append(f"{name} IS NOT NULL")
-    return " AND ".join(told)
+            texts.append(f"{name} IS NOT NULL")
+    return " AND ".join(texts)
 
 
 def _place(encoder: MatrixEncoder, column: int) -> tuple[int, bool]:

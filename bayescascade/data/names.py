@@ -61,6 +61,6 @@ def listed_names(names: Sequence[str]) -> str:
 def typed_names(*names: str) -> str:
     """Return names of columns as a user types them in a shell, such as '"income, yearly"',age."""
     doubled = ['"' + name.replace('"', '""') + '"' for name in names]
-    told = [d if _SIGNS.search(n) else n for n, d in zip(names, doubled, strict=True)]
-    text = ",".join(told)
+    texts = [d if _SIGNS.search(n) else n for n, d in zip(names, doubled, strict=True)]
+    text = ",".join(texts)
     return shlex.quote(text) if _OF_SHELLS.search(text) else text

@@ -44,11 +44,11 @@ class Marks(NamedTuple):
     @property
     def words(self) -> str:
         """The marks in words, empty if there are none."""
-        told = [f'the currency "{self.currency}"'] if self.currency else []
-        told += ["percent signs"] * self.has_percent
-        told += [f'"{self.separator}" between thousands'] * bool(self.separator)
-        told += ["real minus signs"] * self.has_minus
-        return " and ".join(told)
+        texts = [f'the currency "{self.currency}"'] if self.currency else []
+        texts += ["percent signs"] * self.has_percent
+        texts += [f'"{self.separator}" between thousands'] * bool(self.separator)
+        texts += ["real minus signs"] * self.has_minus
+        return " and ".join(texts)
 
     def plain(self, text: str) -> str:
         """Return a cell's number without marks."""

@@ -46,22 +46,22 @@ def oddities(name: str, texts: Sequence[str], row_of: RowOf) -> list[Oddity]:
     if not texts:
         return []
     if odd := odd_among_numbers(texts):
-        told = f"holds numbers but for {odd_words(name, odd, row_of)}, so its cells are levels"
-        return [Oddity(name, told, "hold numbers but for a few cells, so their cells are levels")]
+        text = f"holds numbers but for {odd_words(name, odd, row_of)}, so its cells are levels"
+        return [Oddity(name, text, "hold numbers but for a few cells, so their cells are levels")]
     if marked := marked_words(texts):
         return [Oddity(name, f"{marked}, so its cells are levels", _MARKED)]
     if any(map(is_padded, texts)) and not _no_numbers(texts):
         padded = next(filter(is_padded, texts))
-        told = f"has leading zeros, as in {padded}: its cells are levels, not numbers"
-        return [Oddity(name, told, "have leading zeros: their cells are levels, not numbers")]
+        text = f"has leading zeros, as in {padded}: its cells are levels, not numbers"
+        return [Oddity(name, text, "have leading zeros: their cells are levels, not numbers")]
     if hold_dates(texts):
         how = f"{typed_setting('dates', 'parts', 'ReadAs')} reads their parts"
-        told = f"holds dates or times such as {texts[0]}, each of them a level: {how}"
-        return [Oddity(name, told, f"hold dates or times, each of them a level: {how}")]
+        text = f"holds dates or times such as {texts[0]}, each of them a level: {how}"
+        return [Oddity(name, text, f"hold dates or times, each of them a level: {how}")]
     if hold_ambiguous_dates(texts):
         why = "whose days and months cannot be distinguished"
-        told = f"holds dates such as {texts[0]}, {why}: its cells are levels; write 2024-01-31"
-        return [Oddity(name, told, f"hold dates {why}: their cells are levels; write 2024-01-31")]
+        text = f"holds dates such as {texts[0]}, {why}: its cells are levels; write 2024-01-31"
+        return [Oddity(name, text, f"hold dates {why}: their cells are levels; write 2024-01-31")]
     if alike := _alike(texts):
         groups = "; ".join(map(quoted_texts, alike[:_MOST_TOLD]))
         more = f" and {len(alike) - _MOST_TOLD} more" if len(alike) > _MOST_TOLD else ""
@@ -75,14 +75,14 @@ def notes_on(found: Iterable[Oddity]) -> list[str]:
     by_kind: dict[str, list[Oddity]] = {}
     for each in found:
         by_kind.setdefault(each.of_many, []).append(each)
-    told = []
+    texts = []
     for of_many, alike in by_kind.items():
         if len(alike) > _MOST_TOLD:
             names = listed_names([f'"{one.name}"' for one in alike])
-            told.append(f"columns {names} {of_many}")
+            texts.append(f"columns {names} {of_many}")
         else:
-            told += (f'column "{one.name}" {one.words}' for one in alike)
-    return told
+            texts += (f'column "{one.name}" {one.words}' for one in alike)
+    return texts
 
 
 def notes_on_frame(frame: pd.DataFrame) -> list[str]:
@@ -122,14 +122,14 @@ def marked_words(texts: Sequence[str]) -> str:
 def odd_words(name: str, odd: Sequence[str], row_of: RowOf) -> str:
     """Return texts that are not numbers, their rows, and the option that reads numbers."""
     places = {text: row_of(text) for text in odd}
-    told = (f'"{t}"' + (f" in row {row}" if row else "") for t, row in places.items())
+    texts = (f'"{t}"' + (f" in row {row}" if row else "") for t, row in places.items())
     values = {name: list(odd)}
     missing = typed(f"ReadAs(na={values})", f"--na {typed_names(name)}:{typed_names(*odd)}")
     more = ""
     if list(places.values()) == [1]:
         skip = typed("ReadAs(skip=1)", "--skip 1")
         more = f"; if row 1 is a second header, {skip} reads it as the header"
-    return f"{', '.join(told)} ({missing} reads missing cells there{more})"
+    return f"{', '.join(texts)} ({missing} reads missing cells there{more})"
 
 
 def quoted_texts(texts: Iterable[str]) -> str:

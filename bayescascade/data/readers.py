@@ -130,7 +130,7 @@ class _MemorySource(FrameSource):
         _check_no_dialect(file.label, replace(dialect, skip=0) if self.skips_lines else dialect)
         try:
             with file.stream() as stream:
-                frame, told = type(self)._read(io.BytesIO(stream.read()), dialect)
+                frame, note = type(self)._read(io.BytesIO(stream.read()), dialect)
         except ImportError as error:
             found = re.search(r"dependency '(\w+)'", str(error))
             library = found[1] if found else self.libraries
@@ -143,7 +143,7 @@ class _MemorySource(FrameSource):
             raise DataError(f"cannot read {file.label} as {what}: {reason}") from None
         texts = CellTexts(dialect)
         super().__init__(texts.of_frame(frame, self.missing_texts), file.label)
-        self.notes = [*([f"{file.label} {told}"] if told else []), *texts.notes]
+        self.notes = [*([f"{file.label} {note}"] if note else []), *texts.notes]
 
 
 def _read_excel(content: io.BytesIO, dialect: GivenDialect) -> tuple[pd.DataFrame, str]:

@@ -37,8 +37,8 @@ def changed_sources(asked: ReadAs, sources: Sequence[Source], whole: Source) -> 
         return list(sources)
     check_distinct_names(names)
     named = {"na": asked.na, "rare": asked.rare}
-    for option, told in named.items():
-        columns = told if isinstance(told, Mapping) else ()
+    for option, each in named.items():
+        columns = each if isinstance(each, Mapping) else ()
         check_known(option, (name for name in columns if name is not None), names)
     for option, name in (("labels", asked.labels), ("weights", asked.weights)):
         check_known(option, () if name is None else [name], names)
@@ -87,24 +87,24 @@ class _Scan:
 
     @property
     def notes(self) -> list[str]:
-        told = [
+        texts = [
             f'column "{name}" holds {"dates" if held.days else "times"}: '
             f"read as {', '.join(parts_of(name, held))}"
             for name, held in self.dates.items()
         ]
-        if self._asked.dates == "parts" and not told:
-            told.append("no column holds dates such as 2024-01-31 or 31.01.2024")
+        if self._asked.dates == "parts" and not texts:
+            texts.append("no column holds dates such as 2024-01-31 or 31.01.2024")
         rare = {name: self._weights[name].keys() - kept for name, kept in self.kept_levels.items()}
         if len(rare) > _MOST_TOLD:
             names = listed_names([f'"{name}"' for name in rare])
-            told.append(f'columns {names} have rare levels, which are read as "{OTHER_LEVELS}"')
-            return told
-        told += (
+            texts.append(f'columns {names} have rare levels, which are read as "{OTHER_LEVELS}"')
+            return texts
+        texts += (
             f'column "{name}" has {len(levels):,} levels in under {_share(self._asked, name):g} of '
             f'the rows each: read as "{OTHER_LEVELS}"'
             for name, levels in rare.items()
         )
-        return told
+        return texts
 
     def _see_dates(self, name: str, cells: Cells) -> None:
         if name not in self._maybe_dates or not cells.notna().any():

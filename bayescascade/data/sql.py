@@ -31,11 +31,11 @@ def sql_name(name: str) -> str:
 
 def sql_cell(name: str, missing_codes: Iterable[Level], *, is_text: bool) -> str:
     """Return a row's cell in a column of text or numbers; NULL for codes of missing cells."""
-    told = sql_name(name)
+    text = sql_name(name)
     for code in missing_codes:
         if is_text or not isinstance(code, str):
-            told = f"NULLIF({told}, {sql_literal(level_text(code) if is_text else code)})"
-    return told
+            text = f"NULLIF({text}, {sql_literal(level_text(code) if is_text else code)})"
+    return text
 
 
 def sql_literal(value: Level) -> str:
@@ -59,13 +59,13 @@ def sql_case(
 
     Expressions are lists of lines; line breaks within texts are kept.
     """
-    told = []
+    texts = []
     for condition, value in branches:
-        told += [f"  WHEN {condition} THEN {value[0]}", *(f"  {line}" for line in value[1:])]
-    if not told:
+        texts += [f"  WHEN {condition} THEN {value[0]}", *(f"  {line}" for line in value[1:])]
+    if not texts:
         return list(otherwise)
     others = [f"  ELSE {otherwise[0]}", *(f"  {line}" for line in otherwise[1:])]
-    return ["CASE", *told, *others, "END"]
+    return ["CASE", *texts, *others, "END"]
 
 
 def sql_column(column: Column) -> str:

@@ -43,8 +43,8 @@ class CsvSource(OpenedFile):
         super().__init__(path, chunk_rows)
         self._given = dialect
         self._dialect = sniffed(self._file.start(SNIFFED_BYTES), dialect)
-        told = self._dialect.words
-        self.opening_notes = [f"{self.label} is read as text with {told}"] if told else []
+        words = self._dialect.words
+        self.opening_notes = [f"{self.label} is read as text with {words}"] if words else []
         self._texts = CellTexts(dialect)
         rows, self._dialect = self._dialect.rows, replace(self._dialect, rows=())
         self._raw_names = self._read_header()
@@ -209,11 +209,11 @@ class CsvSource(OpenedFile):
         if self._dialect.n_titles:
             lines = "line is" if self._dialect.n_titles == 1 else "lines are"
             number = "" if self._dialect.n_titles == 1 else f"{self._dialect.n_titles} "
-            told = _skip_words(self._given.skip + self._dialect.n_titles)
-            advised.append(f"if the first {number}{lines} no header, {told} leaves them out")
+            texts = _skip_words(self._given.skip + self._dialect.n_titles)
+            advised.append(f"if the first {number}{lines} no header, {texts} leaves them out")
         if self._dialect.has_comments:
-            told = typed('ReadAs(comment="#")', "--comment '#'")
-            advised.append(f'lines begin with "#": {told} leaves them out')
+            texts = typed('ReadAs(comment="#")', "--comment '#'")
+            advised.append(f'lines begin with "#": {texts} leaves them out')
         return "".join(f"; {each}" for each in advised)
 
 

@@ -124,8 +124,8 @@ class Comparison(Printed):
         for model in self.models:
             of_model = [outcome for outcome in drawn if outcome.model == model]
             label = self.titles.get(model, model)
-            parts, told = [o.n_parts for o in of_model], [o.log_likelihood for o in of_model]
-            scores.append(Scores(label, parts, told))
+            parts, measured = [o.n_parts for o in of_model], [o.log_likelihood for o in of_model]
+            scores.append(Scores(label, parts, measured))
         draw_scores(ax, self.data.source, scores)
         if legend:
             ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=9)
@@ -162,15 +162,15 @@ class Comparison(Printed):
             least_label=24,
             gaps=(0, 0),
         )
-        told = ["parts: leaves, rules (with else), cells or classes"]
+        texts = ["parts: leaves, rules (with else), cells or classes"]
         halvings = "1 random split into halves"
         if n_halvings > 1:
             halvings = f"{n_halvings} random splits into halves"
             has_error = found["held_out_error"].notna().any()
-            told.insert(0, "±: standard error, for other rows" if has_error else _NO_ERROR)
+            texts.insert(0, "±: standard error, for other rows" if has_error else _NO_ERROR)
         how = f"{halvings}: learned on one, scored on the other, nats a row"
         chosen = [words for model in models for words in whole._chosen_words(model)]
-        legend = Pieces(told, "dim")
+        legend = Pieces(texts, "dim")
         return (heading, Pieces([how]), BLANK, table, BLANK, legend, *map(_line, chosen))
 
     def _chosen_words(self, model: str) -> list[str]:

@@ -108,8 +108,8 @@ class CompiledPosterior(ABC, Generic[S]):
 
     def fingerprint(self) -> str:
         """Return a digest of model, parameters and data."""
-        told, arrays = self._identity()
-        digest = hashlib.sha256(json.dumps([type(self).__name__, *told]).encode())
+        settings, arrays = self._identity()
+        digest = hashlib.sha256(json.dumps([type(self).__name__, *settings]).encode())
         for array in arrays:
             digest.update(np.asarray(array).tobytes())
         return digest.hexdigest()

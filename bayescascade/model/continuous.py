@@ -42,11 +42,11 @@ class ContinuousPosterior(ABC):
 
     def fingerprint(self) -> str:
         """Return a string that identifies data and parameters."""
-        arrays, told = self._identity()
+        arrays, settings = self._identity()
         digest = hashlib.sha256()
         for array in arrays:
             digest.update(array.tobytes())
-        digest.update(repr(told).encode())
+        digest.update(repr(settings).encode())
         return digest.hexdigest()
 
     @abstractmethod

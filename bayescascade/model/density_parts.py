@@ -186,8 +186,8 @@ class DensityParts(Pictured):
         if contradicts or not agrees(self.conditions, codes[:, np.newaxis])[0]:
             raise DataError(f"the row contradicts the conditions: {self.conditions_words()}")
         codes[codes == UNKNOWN] = MISSING
-        told = [self._unknown_words(name, level) for name, level in unknown.levels.items()]
-        return "\n".join([*told, *self._explanations(codes)])
+        texts = [self._unknown_words(name, level) for name, level in unknown.levels.items()]
+        return "\n".join([*texts, *self._explanations(codes)])
 
     def _unknown_words(self, name: str, level: str | None) -> str:
         """Return a cell outside the domain in words, with the reason."""
@@ -281,13 +281,13 @@ class DensityParts(Pictured):
 
     def given_key(self) -> Page:
         """Return why expected rows and shares may differ; nothing without conditions."""
-        told = [
+        texts = [
             "expected rows: counted rows, times the share of their group that meets the conditions",
             "share, probability: from the model shown alone, with its smoothing",
         ]
         if self.schema.n_cells is None:
-            told.append(VOLUME_WORDS)
-        return (BLANK, Pieces(told, "dim")) if self.conditions else ()
+            texts.append(VOLUME_WORDS)
+        return (BLANK, Pieces(texts, "dim")) if self.conditions else ()
 
     def page(self) -> Page:
         """Return the conditions, if any, and the table of the parts.

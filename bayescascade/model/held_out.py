@@ -76,21 +76,21 @@ class HeldOut:
             [Numbers("accuracy", accuracies), Numbers("log loss", losses)],
             count_of(self.n_rows, "held-out row"),
         )
-        told = [self.extent, self.effort, "±: standard error", "log loss: nats a row"]
-        return (BLANK, table, Pieces(told, "dim"), BLANK)
+        texts = [self.extent, self.effort, "±: standard error", "log loss: nats a row"]
+        return (BLANK, table, Pieces(texts, "dim"), BLANK)
 
     def of_class(self, c: int) -> list[str]:
         """Return precision and recall of the class at position c in words, and of which rows."""
         if self.details is None:
             return [f"precision and recall on held-out rows: not measured, {self.reason}"]
-        confusion, told = self.details.confusion, []
+        confusion, texts = self.details.confusion, []
         for name, those in (("precision", confusion[:, c]), ("recall", confusion[c])):
             n = float(those.sum())
             share = float(confusion[c, c]) / n if n else 0.0
             error = share_error(share, n) if self.is_once else folds_error(share, n, self.n_folds)
-            told.append(f"{name} {share_with_error(share, error)}")
-        told[0] = f"on {count_of(self.n_rows, 'held-out row')}: {told[0]}"
-        return [*told, self.extent, *filter(None, [self.effort])]
+            texts.append(f"{name} {share_with_error(share, error)}")
+        texts[0] = f"on {count_of(self.n_rows, 'held-out row')}: {texts[0]}"
+        return [*texts, self.extent, *filter(None, [self.effort])]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON types."""

@@ -92,7 +92,7 @@ def curves_of(
         name = f"{names[c]}: area {diagnostic_text(scores.area(c), 3)}"
         lines.append(Series(name, false.tolist(), true.tolist()))
     of_what, found = calibration_by_bins(scores, names)
-    told = [
+    texts = [
         f"This shows whether {of_what} is calibrated. Rows are sorted by it and split into bins "
         "with about equal numbers of rows. Predicted probabilities and observed shares differ "
         f"by {share_text(found.difference)} on average. Dots on the diagonal are right, and larger "
@@ -106,4 +106,4 @@ def curves_of(
         title = "ROC curve" if is_one else f"ROC curves{some}, each against the rest"
         axes = ("false positives, share of the others", "true positives, share of the class")
         charts.insert(0, UnitChart(title, *axes, lines))
-    return told, found.table(of_what), tuple(charts)
+    return texts, found.table(of_what), tuple(charts)

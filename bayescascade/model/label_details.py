@@ -50,12 +50,12 @@ class LabelDetails:
     def page(self, target: str, names: Sequence[str]) -> Page:
         """Return calibration and confusion matrix; `target` is the name of the labels."""
         differ = share_text(self.calibration.difference)
-        told = [
+        texts = [
             f"AUC {diagnostic_text(self.auc, 3)}",
             f"predicted {self.of_what} and observed shares differ by {differ} on average",
         ]
         return (
-            Pieces(told),
+            Pieces(texts),
             BLANK,
             self.calibration.table(self.of_what),
             BLANK,
@@ -118,25 +118,25 @@ class GroupScores:
         measured = self.to_dict()
         groups, found = list(measured), list(measured.values())
         heads = {"accuracy": "accuracy"}
-        told = [f"accuracy: share of correct predictions, by {self.by}"]
+        texts = [f"accuracy: share of correct predictions, by {self.by}"]
         if self._judged is None:
             of_what = "the predicted class"
         else:
             name = of_what = self.names[self._judged]
             heads |= {"false_positive_rate": "false pos.", "false_negative_rate": "false neg."}
-            told += [
+            texts += [
                 f"false pos.: share of the other rows that are predicted to be {name}",
                 f"false neg.: share of the rows of {name} that are predicted to be another class",
             ]
         heads |= {"predicted": "predicted", "observed": "observed"}
-        told.append(f"predicted, observed: mean probability of {of_what}, and its share")
+        texts.append(f"predicted, observed: mean probability of {of_what}, and its share")
         counts = count_texts([one["weight"] for one in found])
         columns = [
             Numbers(head, [_NONE if one[key] is None else share_text(one[key]) for one in found])
             for key, head in heads.items()
         ]
         table = PrintedTable(groups, [Numbers("rows", counts), *columns], self.by)
-        return (table, *(Pieces([text], "dim") for text in told))
+        return (table, *(Pieces([text], "dim") for text in texts))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the scores of each group as plain data: bins in order, or the largest first."""

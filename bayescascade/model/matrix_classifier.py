@@ -100,12 +100,12 @@ class LabeledFiles(ClassifierMixin):  # type: ignore[misc] # untyped base
         probabilities = self.predict_block(rows, first_row, unknown=UnknownCells()).probabilities
         assert probabilities is not None
         chosen = self.decision(threshold, class_costs).choose(probabilities)
-        told = {
+        record = {
             "predicted": self.classes_[chosen],
             "probability": probabilities[range(len(chosen)), chosen],
             "because": self._reasons(rows),
         }
-        return pd.DataFrame(told, getattr(rows, "index", None))
+        return pd.DataFrame(record, getattr(rows, "index", None))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy: the share of rows, by weight, with a correct prediction.
@@ -162,8 +162,8 @@ class MatrixClassifier(LabeledFiles, MatrixEstimator):
 
     def _predicted(self, rows: Matrix, intervals: bool, explain: bool) -> Predicted:
         del intervals  # no intervals yet
-        told = self._block_words(rows) if explain else {}
-        return Predicted(told, self._probabilities(rows), costs=self._row_costs(rows))
+        texts = self._block_words(rows) if explain else {}
+        return Predicted(texts, self._probabilities(rows), costs=self._row_costs(rows))
 
     @abstractmethod
     def _probabilities(self, rows: Matrix) -> Floats:

@@ -125,8 +125,8 @@ class MatrixExplorer(HasDraws, MatrixEstimator, Generic[S, L]):
         return np.mean(answers, axis=0) if len(answers) > 1 else answers[0]
 
     def _how_made(self) -> Page:
-        told = self._model_pieces()
-        return (Pieces(told),) if told else ()
+        pieces = self._model_pieces()
+        return (Pieces(pieces),) if pieces else ()
 
     def _how_found(self) -> Page:
         return self._found_page()

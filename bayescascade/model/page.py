@@ -75,18 +75,18 @@ def shares_page(
     `as_best` are shares of draws that agree with the shown state, in part or completely; `word`
     names the distribution of the draws.
     """
-    told = {title: _share_pieces(each) for title, each in shares.items()}
+    record = {title: _share_pieces(each) for title, each in shares.items()}
     if as_best:
-        told["draws with"] = [
+        record["draws with"] = [
             f"{_SAME.get(name, name)} ({_least_text(share)})" for name, share in as_best.items()
         ]
-    told = {title: pieces for title, pieces in told.items() if pieces}
+    record = {title: pieces for title, pieces in record.items() if pieces}
     starts = [
-        ("" if place else word).ljust(12) + title.ljust(14) for place, title in enumerate(told)
+        ("" if place else word).ljust(12) + title.ljust(14) for place, title in enumerate(record)
     ]
     return tuple(
         Pieces(pieces, indent=len(start), first=start, gap="  ")
-        for start, pieces in zip(starts, told.values(), strict=True)
+        for start, pieces in zip(starts, record.values(), strict=True)
     )
 
 
@@ -96,8 +96,8 @@ def larger_draws(sizes: Mapping[str, float], learned: str, plural: str, own: int
     mean = sum(int(size) * share for size, share in sizes.items()) / total
     if mean <= _MUCH_LARGER * max(own, 1):
         return ()
-    told = f"drawn {learned}s have {mean:.3g} {plural} on average"
-    return (Pieces([f"{told}; {plural} beyond those shown differ between draws"], "dim"),)
+    text = f"drawn {learned}s have {mean:.3g} {plural} on average"
+    return (Pieces([f"{text}; {plural} beyond those shown differ between draws"], "dim"),)
 
 
 def _share_pieces(shares: Mapping[str, float]) -> list[str]:

@@ -23,8 +23,8 @@ SEARCHES = ("auto", "exact", *SAMPLED)
 def unknown_choice(more: str = "", **meanings: str) -> Choice[str]:
     """Return the parameter `unknown`, given the meaning of each choice, the default first."""
     meanings["error"] = "is an error"
-    told = ", or ".join(f"{about} ({choice})" for choice, about in meanings.items())
-    about = f"A level that the model does not know {told}"
+    text = ", or ".join(f"{about} ({choice})" for choice, about in meanings.items())
+    about = f"A level that the model does not know {text}"
     return Choice(next(iter(meanings)), about, words=tuple(meanings), more=more)
 
 

@@ -389,13 +389,13 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
         """
         frame = GivenRows.of(X, self.schema_.columns).frame(self.schema_.names, type(self).__name__)
         codes = self.encode(frame, first_row=first_row)
-        told: dict[object, str] = {}  # equal for all rows with equal known codes
+        record: dict[object, str] = {}  # equal for all rows with equal known codes
         because = []
         for own, row in zip(codes.T, frame.to_dict("records"), strict=True):
             key = own.tobytes() if (own >= 0).all() else repr(row)
-            if key not in told:
-                told[key] = self.explain(pd.Series(row))
-            because.append(told[key])
+            if key not in record:
+                record[key] = self.explain(pd.Series(row))
+            because.append(record[key])
         scores = self.score_codes(codes)
         return pd.DataFrame({"log_density": scores, "because": because}, frame.index)
 

@@ -80,8 +80,8 @@ class HasDraws:
         parameters : mapping of str to object
             Values by name; None and "none" mean no value.
         """
-        told = (cls._words_of(name, parameters) for name in cls.printed if name in parameters)
-        return [words for words in told if words]
+        texts = (cls._words_of(name, parameters) for name in cls.printed if name in parameters)
+        return [words for words in texts if words]
 
     @classmethod
     def _words_of(cls, name: str, parameters: Mapping[str, Any]) -> str:
@@ -197,8 +197,8 @@ class HasDraws:
 def _share_bars(shares: Mapping[str, Mapping[str, float]]) -> list[Bar]:
     """Return a heading and bars for each kind of shares; sizes in ascending order."""
     bars: list[Bar] = []
-    for title, told in shares.items():
-        kept = [(name, share) for name, share in told.items() if share >= _LEAST_SHARE]
+    for title, each in shares.items():
+        kept = [(name, share) for name, share in each.items() if share >= _LEAST_SHARE]
         listed = kept[:_MOST_SHARES]
         if not listed:  # for example, no column is used
             continue

@@ -147,13 +147,13 @@ def confusion_page(confusion: Floats, target: str, names: Sequence[str]) -> Page
     table = PrintedTable(names, columns, target, least_label=0, gaps=(_GAP, _GAP))
     label_width = longest([target, *names])
     above = Pieces(["predicted"], "dim", first=" " * (label_width + _GAP))
-    told = []
+    names_page = []
     for name, row, weights in zip(names, texts.tolist(), confusion, strict=True):
         order = [c for c in np.argsort(-weights, kind="stable").tolist() if weights[c] > 0]
         pieces = [f"{names[c]} {row[c]}" for c in order] or ["no rows"]
-        told.append(Pieces([f"{name}:", *pieces], indent=4))
+        names_page.append(Pieces([f"{name}:", *pieces], indent=4))
     legend = Pieces([f"{target}:", "predicted, and how often"], "dim", indent=4)
-    return (Fitting(table, label_width, (above, table), (legend, *told)),)
+    return (Fitting(table, label_width, (above, table), (legend, *names_page)),)
 
 
 def _different_rows(values: Floats) -> tuple[Floats, Integers]:

@@ -139,17 +139,17 @@ def _sizes(
     low, high = min(usual), max(usual)
     own = "" if size is None else f"; the one shown has {size:,}"
     within = count_of(low, *words) if low == high else f"from {low:,} to {high:,} {words[1]}"
-    told = f"{share_text(total)} have {within}{own}"
-    return f"Of {every}, {told}."
+    text = f"{share_text(total)} have {within}{own}"
+    return f"Of {every}, {text}."
 
 
 def _first(title: str, shares: Mapping[str, float], is_tempered: bool) -> str:
-    told = [(label, share) for label, share in shares.items() if share >= 0.005]
-    if not told:
+    texts = [(label, share) for label, share in shares.items() if share >= 0.005]
+    if not texts:
         return ""
-    shown = told if len(told) == _MOST_FIRST + 1 else told[:_MOST_FIRST]
+    shown = texts if len(texts) == _MOST_FIRST + 1 else texts[:_MOST_FIRST]
     listed = ", else ".join(f"{label} ({share_text(share)})" for label, share in shown)
-    many = "" if len(told) == len(shown) else f", or one of {len(told) - len(shown)} others"
+    many = "" if len(texts) == len(shown) else f", or one of {len(texts) - len(shown)} others"
     start = f"Their {title} is" if is_tempered else f"Its {title} is probably"
     return f"{start} {listed}{many}."
 
@@ -167,16 +167,16 @@ def _columns(shares: Mapping[str, float], words: tuple[str, str, str]) -> str:
     always = [name for name, share in shares.items() if share >= _NEARLY]
     some = [(n, s) for n, s in shares.items() if _HARDLY <= s < _NEARLY]
     never = [name for name, share in shares.items() if share < _HARDLY]
-    told = []
+    texts = []
     if always:
-        told.append(f"{words[0]}: {_names(always)}.")
+        texts.append(f"{words[0]}: {_names(always)}.")
     if some:
-        told.append(
+        texts.append(
             f"{words[1]}: {_names([f'{name} ({share_text(share)})' for name, share in some])}."
         )
     if never:
-        told.append(f"{words[2]}: {_names(never)}.")
-    return " ".join(told)
+        texts.append(f"{words[2]}: {_names(never)}.")
+    return " ".join(texts)
 
 
 def _names(names: Sequence[str]) -> str:
@@ -207,7 +207,7 @@ def held_out_told(model: Any, held_out: Any) -> tuple[list[str], Page, tuple[Uni
         )
     mean = float(kept[is_possible] @ scores[is_possible] / kept.sum())
     gain = mean + model.schema_.log_cells
-    told = (
+    text = (
         f"The model was tried on {count_of(n_rows, 'row')}, given as held-out rows. On "
         f"average, it gives such a row {ratio_text(gain)} times the probability that a model "
         "without information would give it, in which all combinations are equally probable "
@@ -219,7 +219,7 @@ def held_out_told(model: Any, held_out: Any) -> tuple[list[str], Page, tuple[Uni
         f"{count_of(left, 'more row')} are impossible according to the model, and "
         f"{'is' if left == 1 else 'are'} not in this average."
     )
-    return ([told, impossible] if left else [told]), (), ()
+    return ([text, impossible] if left else [text]), (), ()
 
 
 def _with_labels(model: Any, held_out: Any) -> tuple[Any, Any]:
@@ -246,7 +246,7 @@ def _classified(model: Any, X: Any, y: Any) -> tuple[list[str], Page, tuple[Unit
     scores.add(codes, probabilities, None, model.decision().choose(probabilities))
     usual = np.bincount(codes).max() / len(codes)
     right = share_with_error(scores.accuracy, scores.accuracy_error)
-    told = [
+    texts = [
         f"The model was tried on {count_of(len(codes), 'row')}, given as held-out rows. "
         f"It predicts the right class for {right} of them. Always "
         f"predicting the most common class would be right for {share_text(float(usual))}."
@@ -254,13 +254,13 @@ def _classified(model: Any, X: Any, y: Any) -> tuple[list[str], Page, tuple[Unit
     if hasattr(model, "acquisition_cost"):
         costs = np.asarray(model.acquisition_cost(X), np.float64)
         (cost,) = cost_texts([float(costs.mean())])
-        told.append(f"This costs {cost} a row on average.")
+        texts.append(f"This costs {cost} a row on average.")
     if math.isfinite(scores.auc):
         loss = f"The log loss is {diagnostic_text(scores.log_loss, 4)} nats a row, and the"
         if math.isinf(scores.log_loss):
             loss = "The log loss is infinite, because a label had probability 0; the"
-        told.append(f"{loss} area under the ROC curve is {diagnostic_text(scores.auc, 3)}.")
+        texts.append(f"{loss} area under the ROC curve is {diagnostic_text(scores.auc, 3)}.")
     target = str(getattr(model, "target_", "true class"))
     names = [level_text(c) for c in model.classes_.tolist()]
     words, table, charts = curves_of(scores, names)
-    return told + words, (*confusion_page(scores.confusion, target, names), BLANK, table), charts
+    return texts + words, (*confusion_page(scores.confusion, target, names), BLANK, table), charts

@@ -9,7 +9,10 @@ import pytest
 from tests.contracts.listed import ESTIMATORS, SHOWN, fitted
 from tests.golden.outcomes import of_damage, record_of
 
-TYPED = {"sensors": "", "sensors of numbers": "", "rado": "", "margins": "asks/"}
+TYPED = {
+    "sensors": "", "sensors of numbers": "", "rado": "", "margins": "asks/", "effects": "",
+    "det": "",
+}  # fmt: skip
 """Estimators whose records, or these parts of them, are read by types."""
 
 SHARED = {

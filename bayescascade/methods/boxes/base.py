@@ -92,8 +92,8 @@ class BoxesClassifier(MatrixClassifier):
         elif self.positive in labels:
             self._place = labels.index(self.positive)
         else:
-            told = " or ".join(repr(label) for label in labels)
-            raise ParameterError(f"positive must be {told}, got {self.positive!r}")
+            text = " or ".join(repr(label) for label in labels)
+            raise ParameterError(f"positive must be {text}, got {self.positive!r}")
         rows = np.asarray(training.rows, np.float64)
         center = np.average(rows, axis=0, weights=training.weights)
         self._span = np.array([center, rows.min(axis=0), rows.max(axis=0)])
@@ -203,14 +203,14 @@ class BoxesClassifier(MatrixClassifier):
 
         counts = Counter(map(sql_of, unions))  # chains stay at their states
         terms = [f"{n} * {text}" if n > 1 else text for text, n in counts.items()]
-        told = terms
+        lines = terms
         if len(unions) > 1:
-            told = ["({}) / {:.1f}e0".format("\n+ ".join(terms), len(unions))]
+            lines = ["({}) / {:.1f}e0".format("\n+ ".join(terms), len(unions))]
             if label is None:
                 threshold = sql_literal(self.threshold_)
-                told = sql_case([(f"{told[0]} >= {threshold}", [rare])], [others])
+                lines = sql_case([(f"{lines[0]} >= {threshold}", [rare])], [others])
         readable = readable_sql(self._reader)
-        return "\n".join(sql_case([(readable, told)]) if readable else told)
+        return "\n".join(sql_case([(readable, lines)]) if readable else lines)
 
     # -- what was learned --------------------------------------------------------------------------
 

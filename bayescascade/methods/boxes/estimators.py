@@ -168,12 +168,12 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
 
     def fold_model(self) -> tuple[Self, str]:
         """Return an unfitted copy with shorter chains for cross-validation, and words for them."""
-        copy, told = super().fold_model()
+        copy, text = super().fold_model()
         if self.draws_states:
             copy.n_steps = self._search().steps(_steps_of(self.n_rows_ or 1))
             copy._n_blocks = min(self._n_blocks, _OF_FOLD)
-            told = f"chains of {copy.n_steps:,} steps in folds"
-        return copy, told
+            text = f"chains of {copy.n_steps:,} steps in folds"
+        return copy, text
 
     def _fit_pooled(self, training: RareRows, search: Search) -> BoxUnion:
         """Sample "gibbs", then "beta", with one checkpoint, and predict from draws of both."""
@@ -374,9 +374,9 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
         return [*own, *(f"gibbs chains: {text}" for text in others)]
 
     def _how_found(self) -> Page:
-        found, told, *warnings = self._found_page()
+        found, rest, *warnings = self._found_page()
         if not self._others:
-            return (found, told, *warnings)
+            return (found, rest, *warnings)
         of_each = [("beta", self.summary_), *(("gibbs", one) for one in self._others)]
         shown = [Pieces([f"{name} chains:", *one.convergence_pieces]) for name, one in of_each]
         return (found, *shown, *warnings)

@@ -311,8 +311,8 @@ class FastBoxes(BoxesClassifier):
 
     def _how_made(self) -> Page:
         how = "chosen by cross-validation" if "cv" in (self.n_clusters, self.expansion) else "given"
-        told = count_of(self.n_clusters_, "cluster")
-        return Pieces([f"{told}, expansion {self.expansion_:g}, {how}"]), Pieces([_LIMIT], "dim")
+        text = count_of(self.n_clusters_, "cluster")
+        return Pieces([f"{text}, expansion {self.expansion_:g}, {how}"]), Pieces([_LIMIT], "dim")
 
     def _fields(self) -> dict[str, Any]:
         chosen = {"n_clusters": self.n_clusters_, "expansion": self.expansion_}

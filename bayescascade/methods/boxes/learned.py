@@ -168,10 +168,10 @@ class LearnedBoxes:
     def _table(self, encoder: MatrixEncoder, box: int, sides: Sequence[Side]) -> Any:
         if not sides:
             return Pieces([f"box {box + 1}: any row"])
-        told = [side_words(encoder, side.column, *side.interval(self.cut(side))) for side in sides]
+        texts = [side_words(encoder, side.column, *side.interval(self.cut(side))) for side in sides]
         numbers = [
-            Numbers("at least", [one.at_least for one in told]),
-            Numbers("at most", [one.at_most for one in told]),
+            Numbers("at least", [one.at_least for one in texts]),
+            Numbers("at most", [one.at_most for one in texts]),
             Numbers("keeps out", count_texts([side.kept_out for side in sides])),
         ]
         if any(side.drawn is not None for side in sides):
@@ -181,7 +181,7 @@ class LearnedBoxes:
                 Numbers("90 % within", [_range_text(encoder, side) for side in sides]),
             ]
         numbers = [one for one in numbers if any(one.texts)]
-        return PrintedTable([one.label for one in told], numbers, f"box {box + 1}", stacks=True)
+        return PrintedTable([one.label for one in texts], numbers, f"box {box + 1}", stacks=True)
 
     def cut(self, side: Side) -> float:
         """Return the position of a side."""
@@ -191,11 +191,11 @@ class LearnedBoxes:
     def reasons(self, rows: Floats, encoder: MatrixEncoder) -> list[str]:
         """Return in words the box of each row, and its sides."""
         inside = self.union.inside(rows)
-        told = [
+        texts = [
             f"box {box + 1}: {' and '.join(self._conditions(encoder, box)) or 'any row'}"
             for box in range(inside.shape[1])
         ]
-        return [told[int(np.argmax(each))] if each.any() else "in no box" for each in inside]
+        return [texts[int(np.argmax(each))] if each.any() else "in no box" for each in inside]
 
     def _conditions(self, encoder: MatrixEncoder, box: int) -> Iterator[str]:
         for column, (low, high) in enumerate(

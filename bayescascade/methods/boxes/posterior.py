@@ -250,8 +250,8 @@ class BoxPosterior(CompiledPosterior[BoxState]):
         return TraceLegend(size="n_boxes", diagnosed=("n_sides", "positives_inside"))
 
     def _identity(self) -> tuple[list[Any], Iterable[ArrayLike]]:
-        told = [self.likelihood, self._n_positives, *map(repr, self.parameters().values())]
-        return told, [self._codes, self._weights, *self.cuts]
+        settings = [self.likelihood, self._n_positives, *map(repr, self.parameters().values())]
+        return settings, [self._codes, self._weights, *self.cuts]
 
     # -- predictions of unions ---------------------------------------------------------------------
 

@@ -96,8 +96,8 @@ def associations_of(joint: Floats, starts: Integers, n_rows: float) -> list[Asso
         a, b = divmod(int(own.argmax()), own.shape[1])
         place, other = int(starts[u]) + a, int(starts[v]) + b
         together, apart = float(joint[place, other]), float(single[place] * single[other])
-        told = float(information[pair])
-        found.append(Association((u, v), (a, b), told, together, apart))
+        shared = float(information[pair])
+        found.append(Association((u, v), (a, b), shared, together, apart))
     return sorted(found, key=lambda one: -one.information)
 
 
@@ -114,15 +114,15 @@ def associations_page(
         "strongest associations",
         below=[Pieces([one.words(schema)]) for one in shown],
     )
-    told = [
+    texts = [
         "nats: mutual information, which is 0 for independent columns",
         "below: the most associated levels, their joint probability and, in brackets, what it "
         "would be if the columns were independent",
     ]
     n_more = len(found) - len(shown)
     if n_more:
-        told.append(f"{n_more:,} more: {typed('to_dict()', '--json')}")
-    return (BLANK, table, BLANK, Pieces(told, "dim"))
+        texts.append(f"{n_more:,} more: {typed('to_dict()', '--json')}")
+    return (BLANK, table, BLANK, Pieces(texts, "dim"))
 
 
 def in_words(found: Sequence[Association], schema: Schema) -> list[tuple[str, str]]:

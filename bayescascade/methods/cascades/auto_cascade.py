@@ -373,10 +373,10 @@ class AutoCascade(HasNearBest, Baseline[LearnedDensityTree]):
         """Return the weights of the densities in the average; empty for a cascade alone."""
         if self.predictive == "map" or not self.mixtures_:
             return ()
-        told = [f"cascade {self.weights_['cascade']:.2f}"]
+        texts = [f"cascade {self.weights_['cascade']:.2f}"]
         for kind, one in self.mixtures_.items():
-            told.append(f"{_words(kind, one)} {self.weights_[kind]:.2f}")
-        return (Pieces(["scores and draws: weighted average", *told]),)
+            texts.append(f"{_words(kind, one)} {self.weights_[kind]:.2f}")
+        return (Pieces(["scores and draws: weighted average", *texts]),)
 
     def _choice_page(self) -> Page:
         """Return model and search of the chosen cascade, and the candidates."""
@@ -388,12 +388,14 @@ class AutoCascade(HasNearBest, Baseline[LearnedDensityTree]):
         worth = {one.key: one.held_out if scored else one.log_evidence for one in self._candidates}
         worth_texts = {k: "" if isnan(w) else f"{w:,.{decimals}f}" for k, w in worth.items()}
         texts = [worth_texts[one.key] for one in listed]
-        told = [
+        pieces = [
             f"chosen among {len(self._candidates):,} candidates by {by}; the best of each kind:"
         ]
         n_tied = list(worth_texts.values()).count(texts[0]) if texts[0] else 1
         if n_tied > 1:
-            told.insert(0, f"{n_tied:,} candidates tie for the best, the first of them was chosen")
+            pieces.insert(
+                0, f"{n_tied:,} candidates tie for the best, the first of them was chosen"
+            )
         n_leaves = Numbers(
             "leaves", [f"{n:,}" if n else "" for n in (one.n_leaves for one in listed)]
         )
@@ -401,7 +403,7 @@ class AutoCascade(HasNearBest, Baseline[LearnedDensityTree]):
         chosen = self.cascade_
         model = Pieces([f"chosen: {chosen._model_words()}"])
         found = Pieces([*chosen._found_pieces(), *chosen.summary_.convergence_pieces])
-        return (model, found, Pieces(told), BLANK, table)
+        return (model, found, Pieces(pieces), BLANK, table)
 
     def _associations_page(self) -> Page:
         """Return the associations in the best tree, if another one is shown."""
@@ -418,8 +420,8 @@ class AutoCascade(HasNearBest, Baseline[LearnedDensityTree]):
         if isnan(lost):
             lost, by = best.held_out - beside.held_out, "held-out log density"
         why = "easier to read" if self.cascade_._best.tree.n_leaves > 1 else "more informative"
-        told = f"The best tree has {n_leaves}. This one is {why}: {beside.words}"
-        return told + ("." if isnan(lost) else f". Its {by} is lower by {lost:,.2f} nats a row.")
+        text = f"The best tree has {n_leaves}. This one is {why}: {beside.words}"
+        return text + ("." if isnan(lost) else f". Its {by} is lower by {lost:,.2f} nats a row.")
 
     def to_dict(self) -> dict[str, Any]:
         """Return parameters, columns, candidates and the chosen cascade as plain data."""

@@ -135,17 +135,17 @@ class Cascade(HasNearBest, DensityEstimator[Tree, CountedTree, LearnedDensityTre
             return ()
         times = self._draws.times
         n_drawn = sum(times) if len(times) <= MOST_COMPARED else MOST_COMPARED
-        told = (
+        text = (
             f"The typical tree of {count_of(max(n_drawn, 1), 'drawn one')}: the densities that it "
             "gives to rows are nearest to those of all others."
         )
         if self._shows_best:
-            return (Pieces([f"{told} It is the best tree, too."], indent=0), BLANK)
+            return (Pieces([f"{text} It is the best tree, too."], indent=0), BLANK)
         shown, best = self._shown_tree, self._best
         sizes = [count_of(one.tree.n_leaves, *self.size_words) for one in (shown, best)]
         less = nats_text(self._log_density(best) - self._log_density(shown))
-        told += f" It has {sizes[0]}; the best tree, of {sizes[1]}, is {less} nats more probable."
-        return (Pieces([told], indent=0), BLANK)
+        text += f" It has {sizes[0]}; the best tree, of {sizes[1]}, is {less} nats more probable."
+        return (Pieces([text], indent=0), BLANK)
 
     @property
     def _shows_best(self) -> bool:
@@ -190,8 +190,8 @@ class Cascade(HasNearBest, DensityEstimator[Tree, CountedTree, LearnedDensityTre
         if self.leaf != "auto" or "leaf_choice_" not in self.__dict__:
             return super()._told()
         named = {**self.get_params(), "leaf": self._leaf}
-        told = [words for words in self.parameter_words(named) if words != f"leaf {self._leaf}"]
-        return [*told, self.leaf_choice_.words()]
+        texts = [words for words in self.parameter_words(named) if words != f"leaf {self._leaf}"]
+        return [*texts, self.leaf_choice_.words()]
 
     def _n_blocks(self, table: Table) -> int:
         n_blocks = min(super()._n_blocks(table), self._most_blocks)

@@ -106,8 +106,8 @@ class CountedTree:
                     f"a saved tree must have counts of {what}s exactly if its leaves are {kind}"
                 )
             if leaf == kind:
-                told = record[f"{what}_counts"]
-                inside[f"{what}_counts"] = read(told, tree, counts, schema)
+                counted = record[f"{what}_counts"]
+                inside[f"{what}_counts"] = read(counted, tree, counts, schema)
         return cls(tree, counts, **inside)
 
 

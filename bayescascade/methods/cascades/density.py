@@ -305,8 +305,8 @@ class LearnedDensityTree(DensityParts):
         """How to read the tree."""
         inside = _ALIKE if self.level_probabilities is None else _TYPICAL
         if self.n_leaves == 1:
-            told = [("", inside)]
-            return [*told, associations.HOW_TO_READ] if self.associations else told
+            texts = [("", inside)]
+            return [*texts, associations.HOW_TO_READ] if self.associations else texts
         return [("", _READ), ("", _FOLDS), ("", inside)]
 
     def parts_in_words(self) -> list[tuple[str, str]]:
@@ -323,13 +323,13 @@ class LearnedDensityTree(DensityParts):
         children = table.children
         groups = np.array([node for node in sorted(shown) if shown.isdisjoint(children[node])])
         q, u = self.probabilities[groups], np.exp(self.log_volumes[groups] - self.log_domain)
-        told = []
+        texts = []
         for node in groups[np.argsort(u - q - rel_entr(q, u), kind="stable")].tolist():
             is_leaf = not children[node]
             mostly = " and ".join(self._inside_words(node)[:_MOST_TOLD] if is_leaf else [])
             rule = self.rule_words(node) + (f"; mostly {mostly}" if mostly else "")
-            told.append((rule, self._part_in_words(node)))
-        return told
+            texts.append((rule, self._part_in_words(node)))
+        return texts
 
     def _inside_words(self, leaf: int) -> list[str]:
         """Return facts about the inside of a leaf, the most important first."""
@@ -340,19 +340,19 @@ class LearnedDensityTree(DensityParts):
         n, total, probability = self.counts[leaf], self.counts[0], self.probabilities[leaf]
         relative = float(np.exp(log_density + self.log_domain))
         is_of_row = self.level_probabilities is not None and not is_average
-        told = density_text(
+        text = density_text(
             n, total, probability, log_density, relative,
             is_average=is_average, is_of_row=is_of_row,
         )  # fmt: skip
-        words = f"{self.rule_words(leaf)}: {told}"
+        words = f"{self.rule_words(leaf)}: {text}"
         if self.level_probabilities is None:
             return words
         for how, found in (
             ("mostly", self.standouts(leaf)),
             ("rarely", self.rarities(leaf, codes)),
         ):
-            told = " and ".join(one.words(self.schema) for one in found[:_MOST_TOLD])
-            words += f"; {how} {told}" if told else ""
+            text = " and ".join(one.words(self.schema) for one in found[:_MOST_TOLD])
+            words += f"; {how} {text}" if text else ""
         return words
 
     def _log_density_told(self, leaf: int, codes: Codes) -> tuple[float, bool]:
@@ -484,16 +484,18 @@ class LearnedDensityTree(DensityParts):
         return {"feature": column.name, "branches": branches}
 
     def _own_dict(self) -> dict[str, Any]:
-        told = {"n_leaves": self.n_leaves, "tree": self.node_dict()}
+        record = {"n_leaves": self.n_leaves, "tree": self.node_dict()}
         if self.n_leaves > 1 or self.conditions:
-            return told
+            return record
         found = [one.to_dict(self.schema) for one in self.associations]
-        return {**told, "associations": found}
+        return {**record, "associations": found}
 
     def _levels_dict(self, leaf: int) -> dict[str, list[dict[str, Any]]]:
-        told: dict[str, list[dict[str, Any]]] = {column.name: [] for column in self.schema.columns}
+        record: dict[str, list[dict[str, Any]]] = {
+            column.name: [] for column in self.schema.columns
+        }
         for j, column in enumerate(self.schema.columns):
             shares = self.level_shares(leaf, j).tolist()
             for code, share in zip(self.boxes[leaf][j], shares, strict=True):
-                told[column.name].append({**codes_dict(column, [code]), "probability": share})
-        return told
+                record[column.name].append({**codes_dict(column, [code]), "probability": share})
+        return record

@@ -108,8 +108,8 @@ class DependentTree(LearnedDensityTree):
 
     def _leaf_words(self, leaf: int, codes: Codes) -> str:
         words = super()._leaf_words(leaf, codes)
-        told = " and ".join(p.words(self.schema, " if independent") for p in self.pairs(leaf)[:2])
-        return f"{words}; columns depend on each other: {told}" if told else words
+        text = " and ".join(p.words(self.schema, " if independent") for p in self.pairs(leaf)[:2])
+        return f"{words}; columns depend on each other: {text}" if text else words
 
     def _log_density_told(self, leaf: int, codes: Codes) -> tuple[float, bool]:
         if (codes < 0).any():

@@ -198,8 +198,8 @@ class DensityEstimationTree(Baseline[LearnedDensityTree]):
         """Return the tree, and whether the time limit ended its growth or pruning."""
         if self.stopped_after_ is None:
             return self.tree_.page()
-        told = f"stopped at the time limit of {self.stopped_after_:g} s"
-        return (*self.tree_.page(), Pieces([told], "dim"))
+        text = f"stopped at the time limit of {self.stopped_after_:g} s"
+        return (*self.tree_.page(), Pieces([text], "dim"))
 
 
 def _grow_in_time(

@@ -65,10 +65,7 @@ class LeafCascade(Cascade):
         Prior on trees. "poisson": the Poisson prior of the thesis, which weights each tree by its
         number of leaves. "generative": a process. A node is a leaf with probability `stop`.
         Otherwise it is split, and all splits that its box still allows are equally probable. A node
-        whose box allows no split is a leaf. "size": a Poisson distribution of the number of leaves,
-        divided equally among all trees with this number. Then `expected_leaves` is the prior mean.
-        This prior has to count trees. If there are too many, fit raises TooLargeError, which says
-        for how many leaves they can be counted.
+        whose box allows no split is a leaf.
     stop
         Probability of a leaf under the generative prior. It has no effect with other priors.
     predictive
@@ -199,9 +196,8 @@ class BranchCascade(Cascade):
         ``exact_.temper`` is the chosen cap, and ``exact_.tempered(c)`` the result with another one.
     partitions, leaf, leaf_concentration, prior, stop, predictive, search, n_steps, columns, drop, \
 nominal, ordinal, continuous, missing, memory_limit, start, tree, progress
-        As in `LeafCascade`, except that there is no prior "size". The posterior mean of a leaf is a
-        product along its path. With `feature_inclusion`, only tables with few columns can be
-        searched exactly.
+        As in `LeafCascade`. The posterior mean of a leaf is a product along its path. With
+        `feature_inclusion`, only tables with few columns can be searched exactly.
 
     Attributes
     ----------

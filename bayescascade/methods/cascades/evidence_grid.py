@@ -132,8 +132,8 @@ class EvidenceGrid(Printed, list[EvidencePoint]):
     def _words(self, point: EvidencePoint) -> str:
         """Return model and parameters, such as "branch, expected_branches 2, leaf uniform"."""
         own = ((k, point.parameters[k]) for k in self.varied if k in point.parameters)
-        told = [f"{k} {v:g}" if isinstance(v, int | float) else f"{k} {v}".lower() for k, v in own]
-        return ", ".join([point.model, *told])
+        texts = [f"{k} {v:g}" if isinstance(v, int | float) else f"{k} {v}".lower() for k, v in own]
+        return ", ".join([point.model, *texts])
 
 
 def evidence(

@@ -105,10 +105,10 @@ class Candidate:
     def key(self) -> tuple[object, ...]:
         """Its identity: the model, and the settings that are not the defaults."""
         usual = _CLASSES[self.model]
-        told = {k: v for k, v in self.settings.items() if v != getattr(usual, k)}
+        record = {k: v for k, v in self.settings.items() if v != getattr(usual, k)}
         if self.is_shallow:  # even if None
-            told["max_depth"] = self.settings["max_depth"]
-        return (self.model, *sorted(told.items()))
+            record["max_depth"] = self.settings["max_depth"]
+        return (self.model, *sorted(record.items()))
 
     @property
     def kind(self) -> tuple[str, str]:
@@ -136,22 +136,22 @@ class Candidate:
         """Its description, such as "branch model, dependent leaves, depth 2, concentration 4"."""
         own = self.settings
         leaf, depth = own.get("leaf", "uniform"), own.get("max_depth")
-        told = [f"{self.model} model", f"{leaf} leaves"]
+        texts = [f"{self.model} model", f"{leaf} leaves"]
         if own.get("prior") == "generative":
-            told[0] += f", generative prior, stop {own.get('stop', 0.5):g}"
+            texts[0] += f", generative prior, stop {own.get('stop', 0.5):g}"
         if self.is_shallow and depth == 0:
-            told = ["columns independent" if leaf == "independent" else f"one {leaf} leaf"]
+            texts = ["columns independent" if leaf == "independent" else f"one {leaf} leaf"]
         elif self.is_shallow:
-            told.append("depth 3 of some columns" if depth is None else f"depth {depth}")
+            texts.append("depth 3 of some columns" if depth is None else f"depth {depth}")
         else:
-            told.append(own.get("partitions", "subsets"))
+            texts.append(own.get("partitions", "subsets"))
         if leaf != "uniform":
-            told.append(f"concentration {own.get('leaf_concentration', 1.0):g}")
+            texts.append(f"concentration {own.get('leaf_concentration', 1.0):g}")
         elif "concentration" in own:
-            told.append(f"concentration {own['concentration']:g}")
+            texts.append(f"concentration {own['concentration']:g}")
         if own.get("temper") is not None:
-            told.append(f"{TEMPERED} {own['temper']:g} rows")
-        return ", ".join(told)
+            texts.append(f"{TEMPERED} {own['temper']:g} rows")
+        return ", ".join(texts)
 
     def counted(self, table: Table, memory_limit: float) -> float:
         """Return the operations of its sum over trees; infinity if it needs more memory."""

@@ -286,10 +286,10 @@ class CascadePosterior(CompiledPosterior[Tree]):
 
     def parameters(self) -> dict[str, float | int | str | None]:
         """Return the model's parameters by name."""
-        told = {**asdict(self.model), "max_branches": self.max_branches}  # type: ignore[call-overload]
+        record = {**asdict(self.model), "max_branches": self.max_branches}  # type: ignore[call-overload]
         if self.splits.n_kept and self.model.is_generative:
-            told["max_depth"] = self.splits.max_depth
-        return {**told, "partitions": self.partitions}
+            record["max_depth"] = self.splits.max_depth
+        return {**record, "partitions": self.partitions}
 
     def legend(self) -> TraceLegend:
         """Return the legend of the traces."""

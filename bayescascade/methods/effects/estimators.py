@@ -379,8 +379,8 @@ class EffectModel(MatrixEstimator):
     def page(self) -> Page:
         """Return for whom the treatment works, then how this was learned, and the rules."""
         heading, *made = self._details()
-        told = [Pieces([text]) for text in self._words_lead()]
-        return (heading, *told, BLANK, *made, *self._page())
+        texts = [Pieces([text]) for text in self._words_lead()]
+        return (heading, *texts, BLANK, *made, *self._page())
 
     def _page(self) -> Page:
         return (*self._learned.page(), *self._rules_page())

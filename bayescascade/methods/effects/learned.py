@@ -158,10 +158,10 @@ class LearnedEffects:
             return [f"{how} propensity"]
         low, high, extreme = self.overlap
         between = f"{low:.2g}" if low == high else f"{low:.2f} to {high:.2f} in 90 % of rows"
-        told = [f"{how} propensity {between}"]
+        texts = [f"{how} propensity {between}"]
         if low != high:
-            told.append(f"under {EXTREME:g} for one arm in {share_text(extreme)}")
-        return told
+            texts.append(f"under {EXTREME:g} for one arm in {share_text(extreme)}")
+        return texts
 
     def sentences(self) -> list[str]:
         """Return the average effect, after whether the effect differs between rows."""

@@ -152,12 +152,12 @@ class MeasuredEffects:
     @property
     def reasons(self) -> list[str]:
         """Why a group has no interval, such as "3 treated rows"; empty if it has one."""
-        told = []
+        texts = []
         for rows, sizes in zip(self.n_rows.tolist(), self.sizes.tolist(), strict=True):
             arm = int(sizes[1] < self._least)  # few treated rows are the usual case
             word = ("untreated", "treated")[arm]
             few = count_of(rows[arm], f"{word} row")
             if rows[arm] >= self._least:
                 few = f"{math.floor(10.0 * sizes[arm]) / 10.0:g} effective {word} rows"
-            told.append(few if sizes[arm] < self._least else "")
-        return told
+            texts.append(few if sizes[arm] < self._least else "")
+        return texts

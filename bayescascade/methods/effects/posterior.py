@@ -166,8 +166,8 @@ class EffectPosterior(ContinuousPosterior):
         return np.ones(size), [0, 1, size] if size > 1 else [0, 1]
 
     def _identity(self) -> tuple[Sequence[NDArray[Any]], object]:
-        told = self.surrogate, self.combine, self.penalty, self.strength
-        return (self._features, self._labels, self._arms), told
+        settings = self.surrogate, self.combine, self.penalty, self.strength
+        return (self._features, self._labels, self._arms), settings
 
     # -- the best function -------------------------------------------------------------------------
 

@@ -229,10 +229,10 @@ class EffectRules(ReadableModel):
         del intervals
         parts = self.rules_.part_of_codes(self._coded(self.schema_, cells, first_row, unknown))
         words = [self.rules_.part_words(part) for part in range(self.rules_.n_rules + 1)]
-        told: dict[str, Sequence[object]] = {}
+        record: dict[str, Sequence[object]] = {}
         if explain:
-            told["rule"] = [words[part] for part in parts.tolist()]
-        return Predicted(told, values=self.means_[parts])
+            record["rule"] = [words[part] for part in parts.tolist()]
+        return Predicted(record, values=self.means_[parts])
 
     # -- what was learned --------------------------------------------------------------------------
 
@@ -246,8 +246,8 @@ class EffectRules(ReadableModel):
 
     def page(self) -> Page:
         """Return the rules, with shares of h > 0 and effects, and the associations."""
-        told = [Pieces([text]) for text in rules_sentences(self)]
-        return (Heading([self.title, *self._facts()]), *told, BLANK, *rules_page(self))
+        texts = [Pieces([text]) for text in rules_sentences(self)]
+        return (Heading([self.title, *self._facts()]), *texts, BLANK, *rules_page(self))
 
     def _shown(self) -> Page:
         return (Heading([self.title, *self._facts()]), *rules_page(self))
@@ -278,14 +278,14 @@ class EffectRules(ReadableModel):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fitted rules as plain data at full precision, and what they say in words."""
-        told: dict[str, Any] = {"sentences": rules_sentences(self)}
+        record: dict[str, Any] = {"sentences": rules_sentences(self)}
         if self.effects_ is not None and self.average_effect_ is not None:
             names = ["all rows", *group_names(self)]
             found = [*_listed(self.average_effect_), *_listed(self.effects_)]
-            told["measured"] = [
+            record["measured"] = [
                 {"group": name, **one} for name, one in zip(names, found, strict=True)
             ]
-        return {**self.to_record(), **told}
+        return {**self.to_record(), **record}
 
     def _cannot_tell(self) -> list[str]:
         return [

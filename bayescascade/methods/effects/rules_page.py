@@ -12,65 +12,67 @@ ANY = "any row"
 """The label of a list without rules."""
 
 
-def rules_page(told: Any) -> Page:
+def rules_page(learned: Any) -> Page:
     """Return the rules of an `EffectRules`, with shares of h > 0 and effects, and associations."""
-    n_parts = told.rules_.n_rules + 1
-    sides = ["h > 0" if mean > 0.0 else "h <= 0" for mean in told.means_.tolist()]
-    labels = [f"{one}: {side}" for one, side in zip(told.rules_.labels, sides, strict=True)]
-    rows = told.rules_.counts.sum(axis=1)
-    shares = (told.rules_.counts[:, 1] / np.maximum(rows, 1.0)).tolist()
+    n_parts = learned.rules_.n_rules + 1
+    sides = ["h > 0" if mean > 0.0 else "h <= 0" for mean in learned.means_.tolist()]
+    labels = [f"{one}: {side}" for one, side in zip(learned.rules_.labels, sides, strict=True)]
+    rows = learned.rules_.counts.sum(axis=1)
+    shares = (learned.rules_.counts[:, 1] / np.maximum(rows, 1.0)).tolist()
     columns = [
         Numbers("rows", count_texts(rows.tolist())),
         Numbers("h > 0", [share_text(share) for share in shares], bars=shares),
-        *_treated_column(told, n_parts),
-        *_effect_columns(told, slice(0, n_parts)),
+        *_treated_column(learned, n_parts),
+        *_effect_columns(learned, slice(0, n_parts)),
     ]
     alike = [f"{sides[0]} in all groups"] if len(set(sides)) == 1 < n_parts else []
-    agrees = f"agrees with h > 0 on {share_text(told.fidelity_)}"
+    agrees = f"agrees with h > 0 on {share_text(learned.fidelity_)}"
     blocks: list[Any] = [
-        Pieces([_found_words(told), *alike]),
-        Pieces([f"{agrees} of {told.n_held_out_:,} held-out rows"]),
+        Pieces([_found_words(learned), *alike]),
+        Pieces([f"{agrees} of {learned.n_held_out_:,} held-out rows"]),
         BLANK,
         PrintedTable(labels, columns, hanging=3, least_label=0, stacks=True),
     ]
     for side, words in ((True, "associated with h > 0"), (False, "associated with h <= 0")):
-        places = [i for i, one in enumerate(told.associations_) if one.is_positive == side]
+        places = [i for i, one in enumerate(learned.associations_) if one.is_positive == side]
         if places:
             chosen = slice(n_parts + places[0], n_parts + places[-1] + 1)
-            blocks += [BLANK, _association_table(told, places, words, chosen)]
-    return (*blocks, BLANK, Pieces(_key(told), "dim"))
+            blocks += [BLANK, _association_table(learned, places, words, chosen)]
+    return (*blocks, BLANK, Pieces(_key(learned), "dim"))
 
 
-def _found_words(told: Any) -> str:
-    if told.gap_ is None:
+def _found_words(learned: Any) -> str:
+    if learned.gap_ is None:
         return "tree of depth 2: no other explains more of h"
-    rules = count_of(told.rules_.n_rules, "rule")
-    if told.gap_ == 0.0:
+    rules = count_of(learned.rules_.n_rules, "rule")
+    if learned.gap_ == 0.0:
         return f"list of {rules}: no list is more probable"
-    gap = f"{told.gap_:.2f} nats"
+    gap = f"{learned.gap_:.2f} nats"
     return f"list of {rules}: best found, no list is more probable by more than {gap}"
 
 
-def _association_table(told: Any, places: Sequence[int], words: str, chosen: slice) -> PrintedTable:
-    shown = [told.associations_[place] for place in places]
+def _association_table(
+    learned: Any, places: Sequence[int], words: str, chosen: slice
+) -> PrintedTable:
+    shown = [learned.associations_[place] for place in places]
     columns = [
         Numbers("support", [share_text(one.support) for one in shown]),
         Numbers("conf.", [share_text(one.confidence) for one in shown]),
         Numbers("lift", [f"{one.lift:.2f}" for one in shown]),
-        *_effect_columns(told, chosen),
+        *_effect_columns(learned, chosen),
     ]
     labels = [one.words for one in shown]
     return PrintedTable(labels, columns, words, hanging=3, least_label=0, stacks=True)
 
 
-def group_names(told: Any) -> list[str]:
+def group_names(learned: Any) -> list[str]:
     """Return the parts of the list, and then the associations, in words."""
-    return [*told.rules_.labels, *(one.words for one in told.associations_)]
+    return [*learned.rules_.labels, *(one.words for one in learned.associations_)]
 
 
-def rules_sentences(told: Any) -> list[str]:
+def rules_sentences(learned: Any) -> list[str]:
     """Return for whom the treatment works, as measured on held-out rows, for all reports."""
-    measured, average = told.effects_, told.average_effect_
+    measured, average = learned.effects_, learned.average_effect_
     if measured is None:
         return ["Effects were not measured: pass held-out rows with outcomes (held_out)."]
     rows, (reason,) = average.n_rows[0], average.reasons
@@ -79,21 +81,21 @@ def rules_sentences(told: Any) -> list[str]:
     else:
         whole = f"is {effect_words(average.effects[0], *average.intervals()[0])}"
     told_rows = f"{int(rows.sum()):,} held-out rows, {int(rows[1]):,} of them treated"
-    return [f"The average effect in {told_rows}, {whole}.", *_clear_sentences(told)]
+    return [f"The average effect in {told_rows}, {whole}.", *_clear_sentences(learned)]
 
 
-def _clear_sentences(told: Any) -> list[str]:
+def _clear_sentences(learned: Any) -> list[str]:
     """Return which groups have an effect, first of the rules; of associations if no rule has."""
-    measured, names = told.effects_, group_names(told)
+    measured, names = learned.effects_, group_names(learned)
     if len(names) == 1:
         return []  # all rows, whose effect is the average
-    n_lines = len(told.rules_.labels) if told.rules_.n_rules else 0
+    n_lines = len(learned.rules_.labels) if learned.rules_.n_rules else 0
     clear = [k for k in np.flatnonzero(measured.is_clear).tolist() if names[k] != ANY]
     shown = [k for k in clear if k < n_lines] or clear
     ends = measured.intervals()
     found = [
         f"The treatment {'helps' if measured.effects[k] > 0.0 else 'harms'} "
-        f"{_where(names[k], told.rules_.labels)}: "
+        f"{_where(names[k], learned.rules_.labels)}: "
         f"{effect_words(measured.effects[k], *ends[k])}."
         for k in shown
     ]
@@ -125,22 +127,22 @@ def effect_words(effect: float, low: float, high: float) -> str:
     return f"{round(effect, 2) + 0.0:+.2f} (95 % interval {low:+.2f} to {high:+.2f})"
 
 
-def _treated_column(told: Any, n_parts: int) -> list[Numbers]:
-    if told.effects_ is None:
+def _treated_column(learned: Any, n_parts: int) -> list[Numbers]:
+    if learned.effects_ is None:
         return []
-    rows = told.effects_.n_rows[:n_parts]
+    rows = learned.effects_.n_rows[:n_parts]
     texts = [f"{treated:,} of {both:,}" for treated, both in zip(
         rows[:, 1].tolist(), rows.sum(axis=1).tolist(), strict=True
     )]  # fmt: skip
     return [Numbers("treated", texts)]
 
 
-def _effect_columns(told: Any, chosen: slice) -> list[Numbers]:
-    if told.effects_ is None:
+def _effect_columns(learned: Any, chosen: slice) -> list[Numbers]:
+    if learned.effects_ is None:
         return []
-    effects, ends = told.effects_.effects[chosen], told.effects_.intervals()[chosen]
-    marks = np.where(told.effects_.is_clear[chosen], "*", " ")
-    reasons = told.effects_.reasons[chosen]
+    effects, ends = learned.effects_.effects[chosen], learned.effects_.intervals()[chosen]
+    marks = np.where(learned.effects_.is_clear[chosen], "*", " ")
+    reasons = learned.effects_.reasons[chosen]
     known = [not reason for reason in reasons]
     texts = [
         f"{one:+.2f}" if is_known else "" for one, is_known in zip(effects, known, strict=True)
@@ -152,16 +154,16 @@ def _effect_columns(told: Any, chosen: slice) -> list[Numbers]:
     return [Numbers("effect", texts), Numbers("95 % interval ", between)]
 
 
-def _key(told: Any) -> list[str]:
+def _key(learned: Any) -> list[str]:
     sign = "h: estimated effect of the treatment"
-    if told.effects_ is None:
+    if learned.effects_ is None:
         return [sign, "no effects measured: pass held-out rows with outcomes (held_out)"]
-    n_measured = int(told.effects_.is_measured.sum())
+    n_measured = int(learned.effects_.is_measured.sum())
     effect = "effect: mean outcome if treated minus if not, on held-out rows"
     key = [sign, effect, "treated: of the held-out rows"]
     if n_measured:
         key.append("intervals: 95 % for each alone, lower and upper end")
-    if told.effects_.is_clear.any():
+    if learned.effects_.is_clear.any():
         together = f" even after correction for all {n_measured} intervals"
         key.append(f"* excludes 0{together if n_measured > 1 else ''}")
     return key

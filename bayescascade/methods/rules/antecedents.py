@@ -71,7 +71,7 @@ class Antecedents:
         if not 0 <= index < len(self):
             raise IndexError(f"a candidate must be from 0 to {len(self) - 1}, got {index}")
         members = self.members[index]
-        return tuple(Condition(*told) for told in self.items[members[members >= 0]].tolist())
+        return tuple(Condition(*each) for each in self.items[members[members >= 0]].tolist())
 
     def __iter__(self) -> Iterator[Antecedent]:
         return (self[index] for index in range(len(self)))

@@ -344,12 +344,12 @@ time_limit, until, checkpoint, resume, progress
         share = ("classes", "the probability of each class for such a row")
         if is_one:
             share = ("P", "the probability of the class for such a row")
-        told = [("", read), ("rows", "the number of rows that a line decided"), share]
+        texts = [("", read), ("rows", "the number of rows that a line decided"), share]
         interval = (
             "given these rows and this line, the probability lies in this range with probability "
             "95 %. It is wide if there were few rows"
         )
-        return [*told, ("95 % interval", interval)] if is_one else told
+        return [*texts, ("95 % interval", interval)] if is_one else texts
 
     def _cannot_tell(self) -> list[str]:
         return [

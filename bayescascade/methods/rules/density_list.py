@@ -143,10 +143,10 @@ class LearnedDensityList(ListedRules, DensityParts):
             Axes to draw into; by default those of a new figure.
         """
         ratios = (self.log_densities + self.log_domain).tolist()
-        told = zip(self.labels, self.probabilities.tolist(), ratios, strict=True)
+        parts = zip(self.labels, self.probabilities.tolist(), ratios, strict=True)
         bars = [
             Bar(label, (share,), f"{ratio_text(ratio)} x uniform", (ratio_color(ratio),))
-            for label, share, ratio in told
+            for label, share, ratio in parts
         ]
         x_label = "share; blue: denser than uniform, orange: rarer"
         if self.conditions:
@@ -160,8 +160,8 @@ class LearnedDensityList(ListedRules, DensityParts):
             n, p, relative = (
                 of[part] for of in (self.counts, self.probabilities, self.relative_densities)
             )
-            told = density_text(n, self.counts.sum(), p, self.log_densities[part], relative)
-            yield f"{self.part_words(part)}: {told}"
+            text = density_text(n, self.counts.sum(), p, self.log_densities[part], relative)
+            yield f"{self.part_words(part)}: {text}"
 
     # -- densities and draws -----------------------------------------------------------------------
 

@@ -181,8 +181,8 @@ class LabelList(ListedRules):
             Axes to draw into; by default those of a new figure.
         """
         rows = count_texts(self.counts.sum(axis=1).tolist())
-        told = (self.probabilities.tolist(), self.intervals().tolist(), rows)
-        parts = zip(self.labels, *told, strict=True)
+        texts = (self.probabilities.tolist(), self.intervals().tolist(), rows)
+        parts = zip(self.labels, *texts, strict=True)
         c = self.shown_class
         if c is not None:
             bars = [
@@ -218,8 +218,8 @@ class LabelList(ListedRules):
     def explain_codes(self, codes: Codes) -> str:
         """Return the same as `explain`, for the codes of a row (n_columns,)."""
         part = int(self.part_of_codes(codes[:, np.newaxis])[0])
-        told = self.estimates(self.probabilities[part], self.intervals()[part])
-        return f"{self.part_words(part)}: {told}, n = {self.counts[part].sum():,.10g}"
+        text = self.estimates(self.probabilities[part], self.intervals()[part])
+        return f"{self.part_words(part)}: {text}, n = {self.counts[part].sum():,.10g}"
 
     def estimates(self, shares: Floats, intervals: Floats) -> str:
         """Return probabilities (n_classes,) in words, given intervals (n_classes, 2)."""
@@ -245,8 +245,8 @@ class LabelList(ListedRules):
             probabilities = self._probabilities(c, head if is_short else "P")
             ends = Numbers("95 % interval", list(map(interval_text, intervals[:, c].tolist())))
             columns = [self._rows, probabilities, ends]
-            told = Pieces([f"P: probability of {self.class_texts[c]}"], "dim", indent=3)
-            return (*(() if is_short else (told,)), self._parts_table(columns))
+            key = Pieces([f"P: probability of {self.class_texts[c]}"], "dim", indent=3)
+            return (*(() if is_short else (key,)), self._parts_table(columns))
         below = []
         for of_part, ends in zip(self.probabilities, intervals, strict=True):
             order = np.argsort(-of_part, kind="stable")
@@ -292,19 +292,19 @@ class LabelList(ListedRules):
     def _parts_table(
         self, columns: Sequence[Numbers], below: Sequence[Pieces] = ()
     ) -> PrintedTable:
-        told = "the information about the classes"
-        return self._listed(columns, below, weights=self.information, measure=told)
+        text = "the information about the classes"
+        return self._listed(columns, below, weights=self.information, measure=text)
 
     def parts_in_words(self) -> list[tuple[str, str]]:
         """Return the rule of each part, in order, with its most probable class and its rows."""
-        told = []
+        texts = []
         for part, label in enumerate(self.labels):
             best = int(self.probabilities[part].argmax())
             share = share_text(self.probabilities[part, best])
             (rows,) = count_texts([float(self.counts[part].sum())])
             words = f"{self.class_texts[best]}: {share}"
-            told.append((label, f"{words}\n{rows} {'row' if rows == '1' else 'rows'}"))
-        return told
+            texts.append((label, f"{words}\n{rows} {'row' if rows == '1' else 'rows'}"))
+        return texts
 
     @cached_property
     def information(self) -> Floats:
@@ -364,5 +364,5 @@ class LabelList(ListedRules):
             }
             for own in zip(*(one.tolist() for one in each), strict=True)
         ]
-        told = {"classes": self.classes.tolist(), "n_rules": self.n_rules}
-        return {**told, **self._part_dicts(parts)}
+        record = {"classes": self.classes.tolist(), "n_rules": self.n_rules}
+        return {**record, **self._part_dicts(parts)}

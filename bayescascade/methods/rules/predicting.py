@@ -125,12 +125,12 @@ class LabelListPredictor(LabeledFiles, RuleListEstimator[LabelList]):
         """
         codes = self.encode(cells, first_row=first_row, unknown=unknown)
         probabilities = self.predict_proba_codes(codes)
-        told: dict[str, Sequence[object]] = {}
+        record: dict[str, Sequence[object]] = {}
         if explain:
-            told["rule"] = self._rules_of(codes)
+            record["rule"] = self._rules_of(codes)
         has_ends = intervals and self._is_average
         ends = self.credible_interval_codes(codes, 0.95) if has_ends else None
-        return Predicted(told, probabilities, intervals=ends)
+        return Predicted(record, probabilities, intervals=ends)
 
     def _rules_of(self, codes: Codes) -> list[str]:
         rules = self.rules_
@@ -149,11 +149,11 @@ class LabelListPredictor(LabeledFiles, RuleListEstimator[LabelList]):
         codes = self.encode(row)
         if codes.shape[1] != 1:
             raise ParameterError(f"row must be a single row, got {codes.shape[1]}")
-        told = self.learned_.explain_codes(codes[:, 0])
+        text = self.learned_.explain_codes(codes[:, 0])
         if self._is_average:
             average = self.predict_proba_codes(codes)[0], self.credible_interval_codes(codes)[0]
-            told += f"; average over draws: {self.learned_.estimates(*average)}"
-        return told
+            text += f"; average over draws: {self.learned_.estimates(*average)}"
+        return text
 
     @property
     def _is_average(self) -> bool:

@@ -131,8 +131,8 @@ class ListedRules(Pictured):
             [sql_condition(columns[j], range(i, k), is_open=is_open) for j, i, k in rule]
             for rule in self.rules
         )
-        told = zip(map(" AND ".join, conditions), ([value] for value in values), strict=False)
-        return sql_case(told, values[-1:])
+        parts = zip(map(" AND ".join, conditions), ([value] for value in values), strict=False)
+        return sql_case(parts, values[-1:])
 
     def _part_dicts(self, parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Return the rules as plain data with the given data of each part."""

@@ -60,10 +60,10 @@ class CertifiedUnion:
         """Weaker proofs in words, if the union is not proved to be the best."""
         if self.is_optimal:
             return []
-        told = ["each box is proved to be the best, given the others"] * self.is_best_given_others
+        texts = ["each box is proved to be the best, given the others"] * self.is_best_given_others
         if self.n_proved > 0:
-            told.append(f"no union of up to {count_of(self.n_proved, 'box', 'boxes')} is better")
-        return told
+            texts.append(f"no union of up to {count_of(self.n_proved, 'box', 'boxes')} is better")
+        return texts
 
 
 @dataclass

@@ -61,8 +61,6 @@ class PassLog:
         stored: Any = None if section is None else section.stored()
         if section is None or stored is None:
             return
-        if isinstance(stored, dict) and "origin" not in stored:
-            raise section.checkpoint.error("is of an earlier version: delete it to start again")
         try:
             is_ours = stored["fingerprint"] == fingerprint
             self.maxima = {
