@@ -14,16 +14,14 @@ Two columns say the same if each determines the other, and for numbers, if one r
 the other: then every condition on one has an equal one on the other.
 """
 
-from collections.abc import Mapping
 from math import log
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy.special import gammaln
 
 from bayescascade.base.arrays import Floats, Integers
-from bayescascade.base.errors import ModelFileError
 from bayescascade.data.levels import Cells, holds_numbers, to_numbers
 from bayescascade.data.names import listed_names
 
@@ -66,14 +64,6 @@ def own_labels_told(n_classes: int, n_rows: int) -> list[str]:
         return []
     told = f"{n_classes:,} classes in {n_rows:,} rows"
     return [f"labels must be classes of several rows to be predicted, got {told}"]
-
-
-def read_notes(record: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the notes in a saved model's record; ModelFileError if they are not text."""
-    notes = record.get("notes", [])
-    if not isinstance(notes, list) or not all(isinstance(text, str) for text in notes):
-        raise ModelFileError(f"a saved model's notes must be a list of text, got {notes!r}")
-    return tuple(notes)
 
 
 class _Coded(NamedTuple):

@@ -11,11 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.arrays import Floats
 from bayescascade.base.parameters import Parameters
+from bayescascade.base.store import restored
 from bayescascade.base.validation import check_choice, check_integer
 from bayescascade.data.cell_policy import CellPolicy, Matrix
 from bayescascade.data.column import Column
 from bayescascade.data.given import GivenRows
-from bayescascade.data.label_notes import read_notes
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.unknown import UnknownCells
 from bayescascade.model.readable_model import ReadableModel
@@ -203,4 +203,4 @@ class MatrixEstimator(ReadableModel):
         self._set_encoder(MatrixEncoder.from_dict(record["encoding"], self.cells))
         if "n_rows" in record:
             self.n_rows_ = check_integer("n_rows", record["n_rows"], 1)
-        self.notes_ = read_notes(record)
+        self.notes_ = restored(tuple[str, ...], record.get("notes", []), {}, "notes")

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.errors import ModelFileError
 from bayescascade.data.schema import Schema
-from bayescascade.methods.cascades.counted_tree import check_pair_sums, pairs_of_lower
 from bayescascade.methods.cascades.tree import level_starts, root_box
 
 Words = NDArray[np.uint64]
@@ -122,7 +121,7 @@ class Inside(NamedTuple):
             counts = inside[begin : begin + at_once].astype(np.float64)
             if is_pairs:
                 pairs = pairs_of_lower(counts, n_levels)
-                check_pair_sums(schema, pairs)
+                _check_pair_sums(schema, pairs)
                 counts = np.diagonal(pairs, axis1=1, axis2=2)
             parts.append(cls._of(schema, starts, counts))
         return cls(*map(np.concatenate, zip(*parts, strict=True)))
@@ -158,3 +157,25 @@ def check_leaves(schema: Schema, boxes: Words, counts: Floats, inside: Inside) -
     is_near = [np.abs(sums - counts) <= _TOLERANCE * counts for sums in (inside.least, inside.most)]
     if not np.all(is_near):
         raise ModelFileError("a saved tree's counts of levels must sum up to those of its leaves")
+
+
+def _check_pair_sums(schema: Schema, pairs: Floats) -> None:
+    """Raise ModelFileError unless (n, L, L) counts of pairs add up to the counts of levels."""
+    with np.errstate(over="ignore"):
+        sums = np.add.reduceat(pairs, level_starts(schema)[:-1], axis=2)
+    expected = np.diagonal(pairs, axis1=1, axis2=2)[:, :, np.newaxis]
+    if not (np.abs(sums - expected) <= _TOLERANCE * expected).all():
+        raise ModelFileError("a saved tree's counts of pairs must sum up to those of its levels")
+
+
+def lower_of_pairs(pairs: Floats) -> Floats:
+    """Return the lower triangles of (n, L, L) symmetric counts, row by row, (n, L (L + 1) / 2)."""
+    return pairs[:, *np.tril_indices(pairs.shape[1])]
+
+
+def pairs_of_lower(lower: Floats, n_levels: int) -> Floats:
+    """Return the symmetric counts with these lower triangles."""
+    places = np.tril_indices(n_levels)
+    pairs = np.zeros((len(lower), n_levels, n_levels))
+    pairs[:, *places] = pairs[:, *places[::-1]] = lower
+    return pairs

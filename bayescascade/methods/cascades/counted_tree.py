@@ -35,6 +35,12 @@ from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.store import As
 from bayescascade.base.validation import check_probability
 from bayescascade.data.schema import Schema
+from bayescascade.methods.cascades.checked_trees import (
+    Inside,
+    check_leaves,
+    lower_of_pairs,
+    pairs_of_lower,
+)
 from bayescascade.methods.cascades.density import LearnedDensityTree
 from bayescascade.methods.cascades.dependence import DependentLeaf
 from bayescascade.methods.cascades.dependent_tree import DependentTree
@@ -50,7 +56,6 @@ from bayescascade.model.packing import Unpacked, narrow, pack
 
 N_DRAWS = 4000
 
-_TOLERANCE = 1e-6  # between a leaf's count and the sum of its levels', which may be rounded
 _SEED = 2018
 _MOST_DENSITIES = 1 << 24  # kept at once, 128 MB
 
@@ -115,59 +120,24 @@ COUNTED = As(CountedTree.to_record, CountedTree.from_record, "schema")
 """How a tree with uniform leaves is saved."""
 
 
-def _read_level_counts(told: Any, tree: Tree, counts: Floats, schema: Schema) -> Floats:
-    """Return the counts of levels in a tree's leaves, checked; `told` may be any value."""
-    level_counts = np.array(told, np.float64)
-    left = levels_left(schema, leaf_boxes(schema, tree))
-    if level_counts.shape != left.shape:
-        raise ModelFileError(
-            f"a saved tree's counts of levels must be {left.shape[0]} lists of {left.shape[1]}, "
-            f"got an array of shape {level_counts.shape}"
-        )
-    if not (np.isfinite(level_counts) & (level_counts >= 0) & (left | (level_counts == 0))).all():
-        raise ModelFileError(
-            "a saved tree's counts of levels must be finite, >= 0, and 0 for levels not in the leaf"
-        )
-    with np.errstate(over="ignore"):
-        sums = np.add.reduceat(level_counts, level_starts(schema)[:-1], axis=1)
-    expected = counts[tree.leaves, np.newaxis]
-    if not (np.abs(sums - expected) <= _TOLERANCE * expected).all():
-        raise ModelFileError("a saved tree's counts of levels must sum up to those of its leaves")
+def _read_level_counts(data: Any, tree: Tree, counts: Floats, schema: Schema) -> Floats:
+    """Return the counts of levels in a tree's leaves, checked."""
+    shape = (tree.n_leaves, int(schema.n_levels.sum()))
+    level_counts = read_array({"level_counts": data}, "level_counts", shape, least=0)
+    inside = Inside.of(schema, level_counts, is_pairs=False)
+    check_leaves(schema, leaf_boxes(schema, tree), counts[tree.leaves], inside)
     return level_counts
 
 
-def _read_pair_counts(told: Any, tree: Tree, counts: Floats, schema: Schema) -> Floats:
-    """Return the counts of pairs of levels in a tree's leaves, checked; `told` may be any value."""
+def _read_pair_counts(data: Any, tree: Tree, counts: Floats, schema: Schema) -> Floats:
+    """Return the counts of pairs of levels in a tree's leaves, checked."""
     n_levels = int(schema.n_levels.sum())
     shape = (tree.n_leaves, n_levels * (n_levels + 1) // 2)
-    unpacked = Unpacked({"counts of pairs": told}).numbers("counts of pairs", math.prod(shape))
-    given = unpacked.reshape(shape).astype(np.float64)
-    pairs = pairs_of_lower(given, n_levels)
-    _read_level_counts(np.diagonal(pairs, axis1=1, axis2=2), tree, counts, schema)
-    check_pair_sums(schema, pairs)
-    return pairs
-
-
-def check_pair_sums(schema: Schema, pairs: Floats) -> None:
-    """Raise ModelFileError unless (n, L, L) counts of pairs add up to the counts of levels."""
-    with np.errstate(over="ignore"):
-        sums = np.add.reduceat(pairs, level_starts(schema)[:-1], axis=2)
-    expected = np.diagonal(pairs, axis1=1, axis2=2)[:, :, np.newaxis]
-    if not (np.abs(sums - expected) <= _TOLERANCE * expected).all():
-        raise ModelFileError("a saved tree's counts of pairs must sum up to those of its levels")
-
-
-def lower_of_pairs(pairs: Floats) -> Floats:
-    """Return the lower triangles of (n, L, L) symmetric counts, row by row, (n, L (L + 1) / 2)."""
-    return pairs[:, *np.tril_indices(pairs.shape[1])]
-
-
-def pairs_of_lower(lower: Floats, n_levels: int) -> Floats:
-    """Return the symmetric counts with these lower triangles."""
-    places = np.tril_indices(n_levels)
-    pairs = np.zeros((len(lower), n_levels, n_levels))
-    pairs[:, *places] = pairs[:, *places[::-1]] = lower
-    return pairs
+    unpacked = Unpacked({"counts of pairs": data}).numbers("counts of pairs", math.prod(shape))
+    lower = unpacked.reshape(shape).astype(np.float64)
+    inside = Inside.of(schema, lower, is_pairs=True)
+    check_leaves(schema, leaf_boxes(schema, tree), counts[tree.leaves], inside)
+    return pairs_of_lower(lower, n_levels)
 
 
 def readable_tree(

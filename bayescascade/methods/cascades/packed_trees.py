@@ -24,9 +24,11 @@ from bayescascade.methods.cascades.checked_trees import (
     Inside,
     check_boxes,
     check_leaves,
+    lower_of_pairs,
+    pairs_of_lower,
     parents_of,
 )
-from bayescascade.methods.cascades.counted_tree import CountedTree, lower_of_pairs, pairs_of_lower
+from bayescascade.methods.cascades.counted_tree import CountedTree
 from bayescascade.methods.cascades.tree import Tree, leaf_boxes
 from bayescascade.model.kept_draws import MAX_KEPT_DRAWS, Draws, check_times
 from bayescascade.model.packing import MOST_BYTES, Unpacked, narrow, pack

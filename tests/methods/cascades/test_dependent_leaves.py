@@ -11,7 +11,8 @@ import pytest
 from bayescascade import BranchCascade, BranchPosterior, LeafCascade, Table
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.methods.cascades import estimators
-from bayescascade.methods.cascades.counted_tree import CountedTree, lower_of_pairs
+from bayescascade.methods.cascades.checked_trees import lower_of_pairs
+from bayescascade.methods.cascades.counted_tree import CountedTree
 from bayescascade.methods.cascades.dependence import edge_probabilities
 from bayescascade.methods.cascades.exact import solve
 from bayescascade.methods.cascades.shallow_extent import fitting_trees
@@ -251,7 +252,7 @@ def test_tosses_of_coins_are_not_called_joined():
 
 FORGERIES = {
     "finite and >= 0": (1, -1.0),
-    "sum up to those of its leaves": (0, 1.0),
+    "sum up to those": (0, 1.0),
     "sum up to those of its levels": (-2, 1e6),
 }
 
