@@ -371,3 +371,8 @@ time_limit, until, checkpoint, resume, progress
         """Return parameters, data, notes, convergence, posterior and list as plain data."""
         notes = {"notes": list(self.notes_)} if self.notes_ else {}
         return {**super().to_dict(), **notes}
+
+    def _read_own(self, record: Mapping[str, Any]) -> None:
+        super()._read_own(record)
+        if self.concentration not in ("auto", self.concentration_):
+            raise ValueError("a saved concentration must be the parameter")
