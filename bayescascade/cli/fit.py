@@ -7,6 +7,7 @@ import click
 from bayescascade.cli.cluster import with_cluster
 from bayescascade.cli.declared import Models, check_chosen, options_of, words_of
 from bayescascade.cli.learning import Lesson, Task, learning, set_up
+from bayescascade.cli.near_best import beside, check_top, with_near_best
 from bayescascade.cli.options import COLUMN_OPTIONS, OUTPUT_OPTIONS, with_options
 from bayescascade.cli.reading import with_reading
 from bayescascade.methods.listed import DENSITIES
@@ -27,6 +28,7 @@ MODELS: Models = {name: each.parameters for name, each in LISTED.items()}
     *options_of(MODELS, of_runs=False), *COLUMN_OPTIONS, *options_of(MODELS, of_runs=True),
     *OUTPUT_OPTIONS,
 )  # fmt: skip
+@with_near_best
 @with_reading(learns=True)
 @with_cluster
 @learning
@@ -39,13 +41,29 @@ def fit(data: str, **options: Any) -> tuple[Task, Lesson]:
     best result so far is printed and saved. Brackets after an option name the models that have it,
     and its default.
     """
+    near_best, top = options.pop("near_best"), options.pop("top")
+    n_shown = check_top(near_best, top)
     name = options.pop("model") or _model_of(options)
     _check_options(name, options)
     from bayescascade.cli.rows import read_table
 
     task = set_up(LISTED[name].estimator, {"DATA": data}, options, MODELS[name])
     table = read_table(data, **task.declared)
-    return task, Lesson((table,), table.notes)
+    lesson = Lesson((table,), table.notes)
+    if near_best is not None:
+        _check_near_best(task.model, name)
+        lesson = lesson._replace(shown=lambda learned: beside(learned, near_best, n_shown))
+    return task, lesson
+
+
+def _check_near_best(model: Any, name: str) -> None:
+    """click.UsageError if a model cannot list others."""
+    import bayescascade
+
+    if not hasattr(model, "near_best"):
+        estimators = {one: getattr(bayescascade, each.estimator) for one, each in LISTED.items()}
+        having = [one for one, kind in estimators.items() if hasattr(kind, "near_best")]
+        raise click.UsageError(f"--near-best needs --model {' or '.join(having)}, got {name}")
 
 
 def _model_of(options: dict[str, Any]) -> str:

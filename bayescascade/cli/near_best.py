@@ -5,10 +5,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
+from bayescascade.base.errors import ParameterError
 from bayescascade.cli.options import Integer, Real
+from bayescascade.cli.output import note
 
 if TYPE_CHECKING:
     from bayescascade.model.near_best import NearBest
+    from bayescascade.model.roles import NearBestListing
     from bayescascade.report.page import Page
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -47,13 +50,24 @@ class WithNearBest(NamedTuple):
         return {**self.model.to_dict(), "near_best": self.near.to_dict()}
 
 
-def near_best_of(fitted: Any, nats: float, model: str) -> "NearBest[Any]":
-    """Return the models near the best of a fitted model; click.UsageError if it has none."""
+def lister(model: Any, name: str) -> "NearBestListing":
+    """Return a model that lists others; click.UsageError if it cannot."""
     from bayescascade.cli.loading import in_role
     from bayescascade.model.roles import NearBestListing
 
-    listing: NearBestListing = in_role(NearBestListing, fitted, "--near-best", model)
-    return listing.near_best(nats)
+    listing: NearBestListing = in_role(NearBestListing, model, "--near-best", name)
+    return listing
+
+
+def beside(learned: Any, nats: float, top: int) -> Any:
+    """Return a fitted model with those near the best; alone, with a note, if there are none."""
+    try:
+        return WithNearBest(learned, learned.near_best(nats), top)
+    except ParameterError as error:
+        note(f"no models near the best: {error}")
+    except KeyboardInterrupt:
+        note("no models near the best: interrupted")
+    return learned
 
 
 def check_top(near_best: float | None, top: int | None) -> int:

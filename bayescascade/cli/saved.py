@@ -19,6 +19,7 @@ from bayescascade.cli.loading import (
     open_for,
     without_dash,
 )
+from bayescascade.cli.near_best import WithNearBest, check_top, lister, with_near_best
 from bayescascade.cli.options import FULL_OPTION, JSON_OPTION, Integer, parse_given
 from bayescascade.cli.output import check_outputs, echo, put, save_figure, save_plot, write_texts
 from bayescascade.cli.reading import with_reading
@@ -74,6 +75,7 @@ _BLOCK_ROWS = 100_000
     metavar="NAME",
     help="Column of labels in --held-out. Default: its name when the model was learned.",
 )
+@with_near_best
 @BUDGET_OPTION
 def show(
     model: str,
@@ -87,6 +89,8 @@ def show(
     html: str | None,
     held_out: str | None,
     target: str | None,
+    near_best: float | None,
+    top: int | None,
     budget: float | None,
 ) -> None:
     """Print the model saved in MODEL.json."""
@@ -102,6 +106,9 @@ def show(
         raise click.UsageError("--joined needs --png, and no --tree")
     if (held_out or target) and html is None:
         raise click.UsageError(f"{'--held-out' if held_out else '--target'} needs --html, got none")
+    n_shown = check_top(near_best, top)
+    if near_best is not None and (conditions or dot or png is not None):
+        raise click.UsageError("--near-best must not come with --given, --dot or --png")
     if png is not None and not png.lower().endswith(".png"):
         raise click.UsageError(f"--png must end in .png, got {png}")
     check_outputs({"--png": png, "--html": html}, {"MODEL.json": model, "--held-out": held_out})
@@ -127,9 +134,12 @@ def show(
             from bayescascade.cli.scoring import read_held_out
 
             tried = read_held_out(fitted, held_out, target)
-        reporting.report(html, held_out=tried)
+        near = None if near_best is None else lister(fitted, model).near_best(near_best)
+        reporting.report(html, held_out=tried, near_best=near)
         return
     shown: Any = fitted
+    if near_best is not None:
+        shown = WithNearBest(fitted, lister(fitted, model).near_best(near_best), n_shown)
     if conditions:
         density: Conditional = in_role(Conditional, fitted, "--given", model)
         columns = density.schema_.columns

@@ -32,8 +32,10 @@ from bayescascade.report.page import (
     PrintedTable,
     count_of,
 )
+from bayescascade.report.printed import Readable
 
-_MOST_STATES = 200  # for each model
+_MOST_STATES = 50  # on average, for each of the most models
+_SMALL = 1e-9  # share of the posterior that rounding may leave
 _TIED = 1e-9  # nats: states of equal density, up to rounding
 _SHOWN, _MOST_COLUMNS, _MOST_EXCHANGES = 5, 10, 3  # in a print
 _RARE, _USUAL = 0.05, 0.5  # inclusions of columns that may replace each other
@@ -56,7 +58,7 @@ class Alternative(NamedTuple, Generic[S]):
 class Alternatives(Generic[S, L]):
     """What a family knows about its states near the best one; L is the readable form of a model."""
 
-    states: Iterable[Alternative[S]]  # all within the nats of the best, the best first
+    states: Iterable[Alternative[S]]  # all, the best first, at least to the nats below it
     is_proved: bool  # whether these are all
     log_sum: tuple[float, float] | None  # bounds on the log sum over all states; None if unknown
     found: str  # how they were found, such as "by chains"; printed unless `is_proved`
@@ -74,7 +76,7 @@ class HasNearBest(ABC):
 
     @abstractmethod
     def _alternatives(self, nats: float) -> Alternatives[Any, Any]:
-        """Return the states within `nats` of the best; ParameterError says what is missing."""
+        """Return the states, at least to `nats` below the best; ParameterError if it cannot."""
 
     def near_best(self, nats: float = 3.0, most: int = 1000) -> "NearBest[Any]":
         """Return the models that are nearly as probable as the best one.
@@ -86,7 +88,7 @@ class HasNearBest(ABC):
         Parameters
         ----------
         nats : float >= 0
-            Most nats of log posterior density below the best. A model 3 nats below is 20 times less
+            Most nats of log posterior below the best. A model 3 nats below is 20 times less
             probable.
         most : int >= 1
             Most models. If there are more, `is_complete` is False.
@@ -111,22 +113,36 @@ class HasNearBest(ABC):
 def _listed(
     given: Alternatives[S, L], nats: float, most: int, names: Sequence[str]
 ) -> "NearBest[L]":
-    """Add up the states of each model; see `HasNearBest.near_best`."""
-    groups: dict[Hashable, list[Alternative[S]]] = {}
-    n_states, last, ended = 0, -inf, ""
+    """Add up the states of each model; see `HasNearBest.near_best`.
+
+    Without sums over states, the first state below the limit ends the listing. With sums, models
+    of many states may be near the best although each of their states is not. Then the listing
+    continues until all other states together are less probable than the limit.
+    """
+    groups: dict[Hashable, _Group[S]] = {}
+    best, last, left, n_states, ended = -inf, -inf, 1.0, 0, ""
+    high = None if given.log_sum is None else given.log_sum[1]
     try:
         for one in given.states:
             check_time()
+            if high is not None and given.same:
+                if left < exp(best - nats - high):
+                    break
+            elif one.log_posterior < best - nats - _TIED:
+                break
+            if n_states >= _MOST_STATES * most:
+                ended = f"there may be others beyond {n_states:,} {given.nouns[1]}"
+                break
             if one.key not in groups and len(groups) == most:
-                ended = f"there are more than {most:,}"
+                ended = f"there may be more than {most:,}"
                 if one.log_posterior < last - _TIED:
                     break
-                continue  # it may be as probable as listed ones, which may have more states
-            groups.setdefault(one.key, []).append(one)
-            n_states, last = n_states + 1, one.log_posterior
-            if n_states == _MOST_STATES * most:
-                ended = f"there may be more than {n_states:,} {given.nouns[1]}"
-                break
+                continue  # it may be as probable as states of the listed models that come later
+            own = groups.setdefault(one.key, _Group(one.state))
+            own.log_posterior = float(np.logaddexp(own.log_posterior, one.log_posterior))
+            own.n_states += one.n_states
+            best, last, n_states = max(best, own.log_posterior), one.log_posterior, n_states + 1
+            left -= 0.0 if high is None else exp(one.log_posterior - high)
     except OutOfTime:
         ended = "the time limit ended the listing"
     except KeyboardInterrupt:
@@ -135,25 +151,34 @@ def _listed(
         ended = "the memory limit ended the listing"
     if not groups:
         raise KeyboardInterrupt
-    found = [
-        (float(logsumexp([one.log_posterior for one in group])), group) for group in groups.values()
-    ]
-    found.sort(key=lambda one: -one[0])
-    best = [group[0].state for _, group in found]
+    if high is not None and given.same and left > max(_SMALL, exp(best - nats - high)):
+        ended = ended or f"models of many less probable {given.nouns[1]} may be missing"
+    found = [one for one in groups.values() if one.log_posterior >= best - nats - _TIED]
+    found.sort(key=lambda one: -one.log_posterior)
     return NearBest(
         given=given,
-        models=[given.readable(state) for state in best],
-        log_posteriors=np.array([total for total, _ in found]),
-        n_states=np.array([sum(one.n_states for one in group) for _, group in found]),
+        models=[given.readable(one.state) for one in found],
+        log_posteriors=np.array([one.log_posterior for one in found]),
+        n_states=np.array([one.n_states for one in found]),
         nats=nats,
         ended=ended,
         names=list(names),
-        gains=np.array([given.importances(state) for state in best]),
+        gains=np.array([given.importances(one.state) for one in found]),
+        left=left,
     )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class NearBest(Generic[L]):
+@dataclass(slots=True)
+class _Group(Generic[S]):
+    """The states of a model that were found; the first one is the most probable."""
+
+    state: S
+    log_posterior: float = -inf
+    n_states: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class NearBest(Readable, Generic[L]):
     """The models near the best, the most probable first; see `near_best`.
 
     Parameters
@@ -165,13 +190,15 @@ class NearBest(Generic[L]):
     n_states : (n,) float64
         Number of states, such as trees, that are the same model.
     nats : float
-        Most nats of a state below the best one.
+        Most nats below the best model.
     ended : str
         What ended the listing early; empty if nothing did.
     names : list of str
         The columns.
     gains : (n, p) float64
         Share of each column in what each model gains.
+    left : float
+        Bound on the probability of all states that were not listed; 1 if it is unknown.
     """
 
     given: Alternatives[Any, L]
@@ -182,10 +209,11 @@ class NearBest(Generic[L]):
     ended: str
     names: Sequence[str]
     gains: Floats
+    left: float
 
     @property
     def is_complete(self) -> bool:
-        """Whether it is proved that no other state is within `nats` of the best."""
+        """Whether it is proved that no other model is within `nats` of the best."""
         return self.given.is_proved and not self.ended
 
     @property
@@ -214,14 +242,14 @@ class NearBest(Generic[L]):
     def n_first(self) -> int:
         """How many of the first models are proved to be the most probable ones.
 
-        A model may be many states below `nats`. Then it is not listed, but its probability is at
-        most what the listed models leave.
+        If the listing ended early, a model of many states may be missing, but its probability is at
+        most that of all states that were not listed.
         """
-        if self.probabilities is None or self.share is None:
-            return 0
-        if not self.given.same and self.given.is_proved:
+        if self.is_complete:
             return len(self.models)
-        return int(np.count_nonzero(self.probabilities > 1.0 - self.share[0]))
+        if self.probabilities is None:
+            return 0
+        return int(np.count_nonzero(self.probabilities > self.left))
 
     @cached_property
     def importances(self) -> pd.DataFrame:
@@ -302,7 +330,8 @@ class NearBest(Generic[L]):
         )
 
     def _count_words(self) -> str:
-        n = count_of(int(self.n_states.sum()), *self.given.nouns)
+        words = ("model", "models") if self.given.same else self.given.nouns
+        n = count_of(len(self.models), *words)
         where = f"within {self.nats:g} nats of the best"
         if self.is_complete:
             return f"{n} {where} (proved: no others are)"
@@ -311,12 +340,14 @@ class NearBest(Generic[L]):
 
     def _model_words(self) -> list[str]:
         """Return what a model is, if it may be several states, and which are proved to be first."""
-        if not self.given.same:
-            return []
-        words = [f"{count_of(len(self.models), 'model')}: {self.given.same} are one model"]
-        if self.n_first:
-            return [*words, f"no other model is more probable than the first {self.n_first:,}"]
-        return [*words, f"a model of many less probable {self.given.nouns[1]} may be missing"]
+        told = []
+        if self.given.same:
+            n = f"{self.n_states.sum():,.0f} {self.given.nouns[1]}"
+            told = [f"{self.given.same} are one model: {n}"]
+        if self.given.is_proved and not self.is_complete:
+            first = f"the first {self.n_first:,}" if self.n_first else "no model"
+            told.append(f"proved to be the most probable: {first}")
+        return told
 
     def _share_words(self) -> str:
         if self.share is None:
@@ -338,7 +369,7 @@ class NearBest(Generic[L]):
             Numbers("parts", [str(len(own)) for own in parts]),
             Numbers("parts not\nin model 1", differ),
         ]
-        if self._model_words():
+        if self.given.same:
             columns.append(Numbers(self.given.nouns[1], [f"{k:,.0f}" for k in self.n_states[:n]]))
         return PrintedTable([f"model {i}" for i in range(1, n + 1)], columns)
 

@@ -25,6 +25,8 @@ from bayescascade.report.printed import page_text
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from bayescascade.model.near_best import NearBest
+
 
 def plot_learned(self: Any, ax: "Axes | None" = None) -> "Axes":  # Any: it has a `learned_`
     """Draw the learned object, and return the axes; see its method `plot`.
@@ -102,7 +104,14 @@ class ReadableModel(BaseEstimator, ABC):  # type: ignore[misc] # untyped base
 
     # -- reports -----------------------------------------------------------------------------------
 
-    def report(self, path: str | Path, *, title: str | None = None, held_out: Any = None) -> None:
+    def report(
+        self,
+        path: str | Path,
+        *,
+        title: str | None = None,
+        held_out: Any = None,
+        near_best: "NearBest[Any] | None" = None,
+    ) -> None:
         """Write a report on the model as one HTML file, in words and pictures.
 
         The file needs no other files and no scripts. It can be read on all screens, and printed.
@@ -117,6 +126,9 @@ class ReadableModel(BaseEstimator, ABC):  # type: ignore[misc] # untyped base
         held_out : rows, or (rows, labels), optional
             Held-out rows, to measure the model: rows as in `score_samples`, or rows as in `predict`
             with their labels.
+        near_best : NearBest, optional
+            The result of the method `near_best` of some models, for a section on other models that
+            are as good.
 
         Raises
         ------
@@ -130,7 +142,7 @@ class ReadableModel(BaseEstimator, ABC):  # type: ignore[misc] # untyped base
         check_is_fitted(self)
         if title is not None and not isinstance(title, str):
             raise ParameterError(f"title must be text or None, got {title!r}")
-        document = report_document(self, title, held_out)
+        document = report_document(self, title, held_out, near_best)
         with replaced_file(path) as temporary:
             temporary.write_text(document, encoding="utf-8")
 

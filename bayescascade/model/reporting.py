@@ -4,12 +4,15 @@ The hooks of `ReadableModel` give all content: the purpose of the model, how to 
 limits. So a loaded model makes the same report as after its fit.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bayescascade.model.sentences import held_out_told
 from bayescascade.report.chart import UnitChart
 from bayescascade.report.document import Section, to_document
 from bayescascade.report.page import named
+
+if TYPE_CHECKING:
+    from bayescascade.model.near_best import NearBest
 
 AS_COMMON = "Groups are compared with rows that are spread evenly over all possible combinations."
 """The sentence before the groups of a density."""
@@ -35,8 +38,16 @@ _FOOT = (
 )
 
 
-def report_document(model: Any, title: str | None, held_out: Any) -> str:  # Any: a `ReadableModel`
-    """Return the report of a fitted model as HTML, with results on held-out rows, if given."""
+def report_document(
+    model: Any,  # a `ReadableModel`
+    title: str | None,
+    held_out: Any,
+    near_best: "NearBest[Any] | None" = None,
+) -> str:
+    """Return the report of a fitted model as HTML.
+
+    If given, it has results on held-out rows, and a section on other models that are as good.
+    """
     from bayescascade import __version__
 
     summary = getattr(model, "summary_", None)
@@ -60,6 +71,7 @@ def report_document(model: Any, title: str | None, held_out: Any) -> str:  # Any
         Section("What was learned", page=model._shown()),
         Section("How to read it", items=model._how_to_read()),
         Section("How sure it is", model._doubt()),
+        Section("Other models that are as good", page=near_best.page() if near_best else ()),
         Section("How it does on other rows", tried, page=tables, charts=charts),
         Section("What it cannot tell", items=[("", words) for words in model._cannot_tell()]),
         Section(

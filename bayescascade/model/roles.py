@@ -21,6 +21,8 @@ from bayescascade.report.page import Page
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from bayescascade.model.near_best import NearBest
+
 
 @runtime_checkable
 class Shown(Protocol):
@@ -37,7 +39,9 @@ class Shown(Protocol):
 class Reporting(Protocol):
     """A model that writes a report."""
 
-    def report(self, path: "str | PathLike[str]", *, held_out: Any = None) -> None:
+    def report(
+        self, path: "str | PathLike[str]", *, held_out: Any = None, near_best: Any = None
+    ) -> None:
         """Write it into an HTML file."""
 
 
@@ -83,6 +87,14 @@ class Typical(Protocol):
     """A density that shows the best tree or the typical posterior draw, by `tree`."""
 
     tree: str
+
+
+@runtime_checkable
+class NearBestListing(Protocol):
+    """A model that lists the models that are nearly as good."""
+
+    def near_best(self, nats: float = 3.0, most: int = 1000) -> "NearBest[Any]":
+        """Return them, the most probable first."""
 
 
 @runtime_checkable
@@ -239,6 +251,7 @@ ROLE_WORDS: Mapping[type, str] = {
     HasTrees: "a forest",
     Typical: "a density tree with draws",
     Reporting: "a model that makes reports",
+    NearBestListing: "a cascade",
     Conditional: "a density",
     Density: "a density",
     Predictor: "a model that predicts",

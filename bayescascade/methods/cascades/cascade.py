@@ -420,8 +420,11 @@ class Cascade(HasNearBest, DensityEstimator[Tree, CountedTree, LearnedDensityTre
         check_is_fitted(self, "_best")
         return without(self, column)
 
-    def _alternatives(self, nats: float) -> Alternatives[Any, LearnedDensityTree]:
-        return alternatives(self, nats)
+    def _alternatives(
+        self,
+        nats: float,  # noqa: ARG002 - trees are listed as far as they are needed
+    ) -> Alternatives[Any, LearnedDensityTree]:
+        return alternatives(self)
 
     def _count(self, state: Tree) -> CountedTree:
         counts, _ = self.posterior_.node_statistics(state)

@@ -21,8 +21,6 @@ from bayescascade.report.page import count_of
 if TYPE_CHECKING:
     from bayescascade.methods.cascades.exact import SummedPosterior
 
-_TIED = 1e-9  # nats
-
 
 class Without(NamedTuple):
     """The best tree that does not split a column, and what it loses, in nats."""
@@ -32,15 +30,16 @@ class Without(NamedTuple):
     log_likelihood: float  # the same for the likelihood alone; negative if the prior is against it
 
 
-def alternatives(cascade: Any, nats: float) -> Alternatives[Any, LearnedDensityTree]:
-    """Return the trees of a fitted cascade within `nats` of its best one."""
+def alternatives(cascade: Any) -> Alternatives[Any, LearnedDensityTree]:
+    """Return the trees of a fitted cascade, the best first."""
     schema, exact = cascade.schema_, summed_of(cascade)
     has_sets = isinstance(cascade._model(), LeafModel) and not cascade._model().is_generative
 
     def counted_of(state: Any) -> CountedTree:  # a `RankedTree` or a draw
-        if isinstance(state, CountedTree):
-            return state
-        return cascade._count(cascade.posterior_.canonical(state.tree))
+        if not isinstance(state, CountedTree):
+            state = cascade._count(cascade.posterior_.canonical(state.tree))
+        counted: CountedTree = state
+        return counted
 
     def gains_of(state: Any) -> Floats:
         counted = counted_of(state)
@@ -51,10 +50,10 @@ def alternatives(cascade: Any, nats: float) -> Alternatives[Any, LearnedDensityT
         codes = cascade.encode(X)
         return np.array([one.score_codes(codes) for one in models])
 
-    found, states, log_sum = "", _in_order(exact, nats, has_sets) if exact else iter(()), None
+    found, states, log_sum = "", _in_order(exact, has_sets) if exact else iter(()), None
     if exact is None:
         drawn = _drawn(cascade)
-        found, states = f"among {count_of(len(drawn), 'drawn tree')}", _near(drawn, cascade, nats)
+        found, states = f"among {count_of(len(drawn), 'drawn tree')}", _near(drawn, cascade)
     else:
         log_sum = (exact.log_normalizer - exact.error, exact.log_normalizer + exact.error)
     return Alternatives(
@@ -95,11 +94,9 @@ def summed_of(cascade: Any) -> "SummedPosterior | None":
     return exact if isinstance(exact, SummedPosterior) and not is_tied else None
 
 
-def _in_order(exact: "SummedPosterior", nats: float, has_sets: bool) -> Iterator[Alternative[Any]]:
+def _in_order(exact: "SummedPosterior", has_sets: bool) -> Iterator[Alternative[Any]]:
     """Yield the trees; those of equal leaves are one model if their densities are equal."""
     for rank, one in enumerate(exact.in_order()):
-        if one.log_density < exact.log_density - nats - _TIED:
-            return
         yield Alternative(one, one.log_density, one.leaves if has_sets else rank)
 
 
@@ -114,13 +111,13 @@ def _drawn(cascade: Any) -> list[CountedTree]:
     return list(found.values())
 
 
-def _near(drawn: Sequence[CountedTree], cascade: Any, nats: float) -> Iterator[Alternative[Any]]:
+def _near(drawn: Sequence[CountedTree], cascade: Any) -> Iterator[Alternative[Any]]:
     densities = np.array([cascade._log_density(one) for one in drawn])
     seen = set()
     for i in np.argsort(-densities, kind="stable").tolist():
         boxes = leaf_boxes(cascade.schema_, drawn[i].tree)
         key: Any = frozenset(map(bytes, boxes)) if isinstance(cascade._model(), LeafModel) else i
-        if densities[i] >= densities.max() - nats - _TIED and key not in seen:
+        if key not in seen:
             seen.add(key)
             yield Alternative(drawn[i], float(densities[i]), key)
 
