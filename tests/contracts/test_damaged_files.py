@@ -11,7 +11,7 @@ from tests.golden.outcomes import of_damage, record_of
 
 TYPED = {
     "sensors": "", "sensors of numbers": "", "rado": "", "margins": "asks/", "effects": "",
-    "det": "",
+    "det": "", "neighbors": "best/", "mixture": "mixture/", "classifiers": "tree/nodes/",
 }  # fmt: skip
 """Estimators whose records, or these parts of them, are read by types."""
 
