@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from bayescascade.base.arrays import Flags, Floats, Integers
-from bayescascade.base.errors import ModelFileError, ParameterError
+from bayescascade.base.errors import ModelFileError
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.costs.items import CostItems
 from bayescascade.data.bins import equal_frequency_edges
@@ -100,11 +100,8 @@ class BoostedScores:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], n_outputs: int, n_columns: int) -> Self:
-        """Rebuild scores from `to_record`; ModelFileError if the record is malformed."""
-        try:
-            trees = Trees(**linked(*splits_from_dict(record["trees"], n_columns)))
-        except ParameterError as error:
-            raise ModelFileError(str(error)) from None
+        """Rebuild scores from `to_record`; ModelFileError or ParameterError if it is malformed."""
+        trees = Trees(**linked(*splits_from_dict(record["trees"], n_columns)))
         if trees.n_trees % n_outputs:
             raise ModelFileError(f"saved trees must come by {n_outputs}, got {trees.n_trees}")
         values = np.zeros(trees.n_nodes)

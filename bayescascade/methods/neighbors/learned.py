@@ -18,7 +18,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import ParameterError
-from bayescascade.base.store import Of, stored
+from bayescascade.base.store import Of
 from bayescascade.base.validation import check_integer
 from bayescascade.data.units import Units
 from bayescascade.methods.neighbors.neighborhoods import class_probabilities, nearest_prototypes
@@ -204,8 +204,6 @@ class Compressed:
             )
         voters = KNeighborsClassifier(n_neighbors, **metric, **options)
         return voters.fit(self.points, classes[self.labels])
-
-    to_record = stored
 
 
 class VoteRule(NamedTuple):
