@@ -3,21 +3,20 @@
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.arrays import Floats
-from bayescascade.base.store import stored
-from bayescascade.base.validation import check_real
+from bayescascade.base.store import Saved, stored
 from bayescascade.model.explore import Found, explore_by
 from bayescascade.model.kept_draws import none_drawn, thinned
 from bayescascade.model.matrix_estimator import MatrixEstimator
 from bayescascade.model.sampled import HasDraws
 from bayescascade.model.search import Search
-from bayescascade.model.summary import FitSummary
+from bayescascade.model.summary import SUMMARY, FitSummary
 from bayescascade.report.page import Page, Pieces
 
 S = TypeVar("S")
@@ -43,6 +42,8 @@ class MatrixExplorer(HasDraws, MatrixEstimator, Generic[S, L]):
 
     _most_kept: ClassVar[int] = 100  # draws for averages and files
 
+    summary_: Annotated[FitSummary, SUMMARY, Saved("summary")] = field(init=False)
+    log_posterior_: Annotated[float, Saved("log_posterior")] = field(init=False)
     _best: L = field(init=False)
     _draws: list[L] = field(init=False)
 
@@ -137,12 +138,8 @@ class MatrixExplorer(HasDraws, MatrixEstimator, Generic[S, L]):
     # -- files -------------------------------------------------------------------------------------
 
     def _fields(self) -> dict[str, Any]:
-        found = {"summary": self.summary_.to_dict(), "log_posterior": self.log_posterior_}
-        states = {"best": stored(self._best), "draws": stored(self._draws)}
-        return {**super()._fields(), **found, **states}
+        return {**super()._fields(), "best": stored(self._best), "draws": stored(self._draws)}
 
     def _restore(self, record: Mapping[str, Any]) -> None:
         super()._restore(record)
-        self.summary_ = FitSummary.from_dict(record["summary"])
-        self.log_posterior_ = check_real("log_posterior", record["log_posterior"])
         self._best, *self._draws = map(self._read_learned, (record["best"], *record["draws"]))
