@@ -171,13 +171,13 @@ def test_plain_data_has_every_level():
 
 FORGERIES = {
     "shape": [[[10.0, 0.0, 6.0, 4.0]], [[10.0, 0.0], [6.0, 4.0]], [], 3.0, None],
-    "a number": [[[10.0, 0.0, "x", 4.0], [0.0, 20.0, 15.0, 5.0]], [[1.0], [1.0, 2.0]], {}],
-    "finite, >= 0, and 0 for levels not in the leaf": [
+    "numbers": [[[10.0, 0.0, "x", 4.0], [0.0, 20.0, 15.0, 5.0]], [[1.0], [1.0, 2.0]], {}],
+    "finite numbers >= 0": [
         [[10.0, 0.0, 11.0, -1.0], [0.0, 20.0, 15.0, 5.0]],
         [[10.0, 0.0, 6.0, math.inf], [0.0, 20.0, 15.0, 5.0]],
         [[10.0, 0.0, 6.0, math.nan], [0.0, 20.0, 15.0, 5.0]],
-        [[9.0, 1.0, 6.0, 4.0], [0.0, 20.0, 15.0, 5.0]],
     ],
+    "0 for levels not in the leaf": [[[9.0, 1.0, 6.0, 4.0], [0.0, 20.0, 15.0, 5.0]]],
     "sum up to those of its leaves": [
         [[10.0, 0.0, 6.0, 3.0], [0.0, 20.0, 15.0, 5.0]],
         [[10.0, 0.0, 1e308, 1e308], [0.0, 20.0, 15.0, 5.0]],
@@ -195,6 +195,5 @@ def test_forged_counts_of_levels_are_refused(told, words):
     record = {**tree.to_flat(), "leaf_counts": [10.0, 20.0]}
     good = {**record, "level_counts": [[10.0, 0.0, 6.0, 4.0], [0.0, 20.0, 15.0, 5.0]]}
     CountedTree.from_record(good, schema, "independent")
-    errors = (ModelFileError, TypeError, ValueError) if words == "a number" else ModelFileError
-    with pytest.raises(errors, match=None if words == "a number" else words):
+    with pytest.raises(ModelFileError, match=words):
         CountedTree.from_record({**record, "level_counts": told}, schema, "independent")
