@@ -208,7 +208,7 @@ def stored(value: Any) -> Any:
     """Return plain JSON types."""
     kind: Any = type(value)
     if _has_fields(kind) and kind not in _LISTED:
-        own = {"kind": value.kind} if hasattr(kind, "kind") else {}
+        own = {"kind": value.kind} if isinstance(getattr(kind, "kind", None), str) else {}
         return {**own, **_stored_fields(value, _fields(kind))}
     if isinstance(value, np.ndarray | np.generic):
         plain = value.tolist()
