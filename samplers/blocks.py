@@ -69,7 +69,9 @@ class ChainPlan:
 
     def n_steps_of(self, block: int) -> int:
         """Return the number of steps of `block`."""
-        return self.steps_before(block + 1) - self.steps_before(block)
+        phase, number = self.locate(block)
+        n, of = phase.n_steps, phase.n_blocks
+        return (number + 1) * n // of - number * n // of
 
     def steps_before(self, block: int) -> int:
         """Return the number of steps before `block`, which may be the plan's end."""
@@ -255,7 +257,7 @@ def run_blocks(program: Program[S], snapshot: Snapshot[S], n_blocks: int) -> Chu
     end = snapshot.block + n_blocks
     for block in range(snapshot.block, end):
         replicas, best, memory, record = program.run_block(rng, snapshot)
-        snapshot = Snapshot(rng.bit_generator.state, replicas, best, memory, block + 1)
+        snapshot = Snapshot(snapshot.bit_generator, replicas, best, memory, block + 1)
         n_proposed += sum(record.proposed.values())
         n_accepted += sum(record.accepted.values())
         phase, _ = program.plan.locate(block)
@@ -263,6 +265,7 @@ def run_blocks(program: Program[S], snapshot: Snapshot[S], n_blocks: int) -> Chu
             described = describe(program.target, replicas[0].state)
         if phase.is_traced:
             records.append(record._replace(values={**record.values, **described}))
+    snapshot = snapshot._replace(bit_generator=rng.bit_generator.state)
     return Chunk(snapshot, tuple(records), n_proposed, n_accepted, described)
 
 

@@ -38,13 +38,15 @@ from bayescascade.model.reporting import OF_ROWS
 from bayescascade.model.rounds import Rounds
 from bayescascade.report.page import Page, Pieces, count_of
 
-_STEPS, _WORK = 200_000, 1e9  # default steps, and operations of all chains
+_STEPS, _WORK = 125_000, 1e9  # default steps, and operations of all chains
 _OF_ROUND = 0.3  # largest share of the operations for the first steps
+_ANNEALING, _REPLICAS = 0.8, 0.4  # steps of annealing and of a replica, of those of a first round
+_ROUNDS, _MOST_ROUNDS = 3, 7  # of plain chains; the latter with effort "thorough"
 _USUAL_RULES = 8
-_DRAWS, _ALL_DRAWS = 250, 1_000  # of each chain, and at least of all until they agree
+_ALL_DRAWS = 1_000  # at least, of all chains until they agree
 _OF_PROOF = 20  # operations of an exact search, for each of chains
 
-_FOLD_SHARE = 4  # divisor of the steps in folds; see `fold_model`
+_FOLD_SHARE = 0.4  # of the steps, in folds; see `fold_model`
 _FOLD_CHAINS = 2
 
 
@@ -68,10 +70,10 @@ time_limit, until, checkpoint, resume, progress
         this number of different values are ordinal. The outer bins are open: values outside the
         range of the training rows belong to them.
     n_steps
-        Proposals per chain, both in annealing and in sampling. None: 200,000 (50,000 with effort
-        "quick", 1,000,000 with "thorough"), and fewer if they would take over 30 % of the work;
-        half of that per temperature for "tempering". Sampling may continue after these steps; see
-        `until`.
+        Proposals per chain, both in annealing and in sampling. None: 100,000 in annealing and
+        125,000 in sampling (a quarter of these with effort "quick", five times these with
+        "thorough"), and fewer if they would take over 30 % of the work; half of that per
+        temperature for "tempering". Sampling may continue after these steps; see `until`.
     effort
         Work of the search. Chains that do not agree when it is done give the result, with a
         warning. An exact search takes up to 20 times as much, and then has a bound on better lists.
@@ -247,13 +249,14 @@ time_limit, until, checkpoint, resume, progress
         """Return an unfitted, cheaper model for cross-validation, and a text that describes it."""
         table = self.posterior_.table
         steps = self._search().steps(self._default_steps(table))
-        n_steps = max(1, steps // _FOLD_SHARE)
+        n_steps = max(1, int(_FOLD_SHARE * steps))
         chains = count_of(min(self.n_chains, _FOLD_CHAINS), "chain")
         model = clone(self).set_params(
             search="anneal+metropolis" if self._is_average else "anneal", n_steps=n_steps,
             n_chains=min(self.n_chains, _FOLD_CHAINS), unknown="ignore", checkpoint=None,
             resume=False, progress=None, time_limit=None, positive=None,
         )  # fmt: skip
+        model._draws_of_chain = self._most_draws // _FOLD_CHAINS  # predictions use no more
         how = "annealing and sampling" if self._is_average else "annealing"
         if self.search == "exact":
             how += " (not exact)"
@@ -293,12 +296,13 @@ time_limit, until, checkpoint, resume, progress
 
     def _n_blocks(self, table: Table) -> int:
         # a block takes as long as some hundred steps; rounds need draws for their diagnostics
-        most = max(_DRAWS, 0 if self.n_steps else _ALL_DRAWS // self.n_chains)
+        most = max(self._draws_of_chain, 0 if self.n_steps else _ALL_DRAWS // self.n_chains)
         return min(most, super()._n_blocks(table))
 
     def _rounds(self, table: Table) -> Rounds:
         del table
-        return Rounds(plain=7, exchange=4, most=_WORK)
+        plain = _MOST_ROUNDS if self.effort == "thorough" else _ROUNDS
+        return Rounds(plain, exchange=4, share=_REPLICAS, most=_WORK, annealing=_ANNEALING)
 
     @property
     def _work_of_proof(self) -> float:

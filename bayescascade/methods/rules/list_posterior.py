@@ -146,7 +146,8 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
         rules = np.zeros((n_lists, layout.MAX_RULES), np.int64)
         for k, state in enumerate(states):
             rules[k, : state.n_rules] = state.rules
-        counts, swaps = np.stack([self.new_counts()] * 2), np.zeros((3, n_lists - 1))
+        counts = np.zeros((2, 2, len(layout.MOVES)), np.int64)  # of the coldest list, and others
+        swaps = np.zeros((3, n_lists - 1))
         exchange(
             rng, self.candidates, self.rows, self.model_arrays, works, rules, sizes, n_steps,
             between, np.array(inverse_temperatures), n_rounds, levels, holders, self.move_cdf,
@@ -237,7 +238,7 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
     @cached_property
     def log_size_proposal(self) -> Floats:
         """Log probability of proposing a specific candidate of each size, as in the prior."""
-        weights = self.prior.log_sizes(self.antecedents.max_size)
+        weights = self.prior.log_sizes(self.antecedents.max_size).copy()
         weights[self.antecedents.n_of_size == 0] = -np.inf
         with np.errstate(invalid="ignore"):  # if there is no candidate
             shares: Floats = weights - np.logaddexp.reduce(weights)

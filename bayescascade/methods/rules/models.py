@@ -96,10 +96,7 @@ class ListPrior:
 
     def log_sizes(self, max_size: int) -> Floats:
         """Return the log weight, unnormalized, of 0 (-inf), 1, .. conditions, (max_size + 1,)."""
-        sizes = np.arange(max_size + 1)
-        weights: Floats = sizes * np.log(self.expected_size) - gammaln(sizes + 1)
-        weights[0] = -np.inf
-        return weights
+        return _log_weights(self.expected_size, max_size)
 
     def log_prior(self, sizes: Sequence[int], n_of_size: Integers) -> float:
         """Return a list's log prior, without volumes, by rule sizes and numbers of candidates."""
@@ -125,6 +122,15 @@ def _log_poisson(mean: float, most: int) -> Floats:
     terms = numbers * np.log(mean) - gammaln(numbers + 1)
     log_probabilities: Floats = terms - np.logaddexp.reduce(terms)
     return log_probabilities
+
+
+@lru_cache
+def _log_weights(mean: float, most: int) -> Floats:
+    """Return the log weight of 0 (-inf), 1, .. most conditions; not to be changed."""
+    sizes = np.arange(most + 1)
+    weights: Floats = sizes * np.log(mean) - gammaln(sizes + 1)
+    weights[0] = -np.inf
+    return weights
 
 
 def density_log_likelihood(counts: Floats, log_volumes: Floats, concentration: float) -> float:

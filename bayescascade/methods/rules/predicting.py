@@ -29,6 +29,7 @@ class LabelListPredictor(LabeledFiles, RuleListEstimator[LabelList]):
 
     unknown: str
     _most_draws = 200  # 1,000 take five times as long, and predict as well
+    _draws_of_chain = 250  # kept at least
 
     @by_partitions
     def predict_proba(self, X: Rows) -> Floats:
