@@ -40,7 +40,7 @@ from bayescascade.report.page import Page, Pieces, count_of
 
 _STEPS, _WORK = 125_000, 1e9  # default steps, and operations of all chains
 _OF_ROUND = 0.3  # largest share of the operations for the first steps
-_ANNEALING, _REPLICAS = 0.8, 0.4  # steps of annealing and of a replica, of those of a first round
+_ANNEALING, _REPLICAS = 1.6, 0.4  # steps of annealing and of a replica, of those of a first round
 _ROUNDS, _MOST_ROUNDS = 3, 7  # of plain chains; the latter with effort "thorough"
 _USUAL_RULES = 8
 _ALL_DRAWS = 1_000  # at least, of all chains until they agree
@@ -70,7 +70,7 @@ time_limit, until, checkpoint, resume, progress
         this number of different values are ordinal. The outer bins are open: values outside the
         range of the training rows belong to them.
     n_steps
-        Proposals per chain, both in annealing and in sampling. None: 100,000 in annealing and
+        Proposals per chain, both in annealing and in sampling. None: 200,000 in annealing and
         125,000 in sampling (a quarter of these with effort "quick", five times these with
         "thorough"), and fewer if they would take over 30 % of the work; half of that per
         temperature for "tempering". Sampling may continue after these steps; see `until`.
