@@ -1,14 +1,10 @@
 """What is of rule lists alone, of all that `tests/contracts` asks of an estimator and its file."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
-import bayescascade
 import samplers
 from bayescascade import DensityRuleList, LearnedDensityList, RuleListClassifier
 from bayescascade.base.errors import ModelFileError
@@ -78,16 +74,6 @@ def test_many_classes_are_not_diluted() -> None:
     assert "concentration 0.25 (of most evidence)" in " ".join(str(sure).split())
     noise = RuleListClassifier(**options).fit(X, rng.integers(0, 6, 300))
     assert noise.concentration_ == 1.0
-
-
-def test_files_from_before_concentrations_were_chosen_load(tmp_path: Path) -> None:
-    """What was learned must not be lost with an update."""
-    model = classifier(boats, concentration=0.5)
-    record = json.loads(json.dumps(model.to_record()))
-    assert record.pop("concentration") == 0.5
-    (tmp_path / "m.json").write_text(json.dumps(record))
-    loaded = bayescascade.load(tmp_path / "m.json")
-    np.testing.assert_array_equal(loaded.predict_proba(people()), model.predict_proba(people()))
 
 
 @pytest.mark.slow
