@@ -9,8 +9,8 @@ import pytest
 from tests.documents import ROOT
 
 LIBRARIES = {
-    "arviz", "joblib", "matplotlib", "numba", "numpy", "pandas", "pyarrow", "rich", "scipy",
-    "sklearn",
+    "arviz", "arviz_stats", "joblib", "matplotlib", "numba", "numpy", "pandas", "pyarrow", "rich",
+    "scipy", "sklearn",
 }  # fmt: skip
 TITANIC = str(ROOT / "data" / "titanic.csv")
 MAIN = """

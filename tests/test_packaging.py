@@ -21,6 +21,7 @@ EXTRAS = ("plots", "traces", "dask", "privacy", "fsspec")  # of what is imported
 # What a package is imported as, where that is not its name.
 DISTRIBUTIONS = {
     "sklearn": "scikit-learn",
+    "arviz_stats": "arviz-stats",
     "lazy_loader": "lazy-loader",
 }
 

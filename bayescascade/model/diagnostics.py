@@ -1,23 +1,15 @@
 """Convergence of one quantity: R-hat, effective sample size, and advice.
 
-Chains are split in halves, and values are replaced by normal scores z of their ranks. From m halves
-of n values, with W their mean variance, B that of their means, and rho_t the autocorrelations ::
-
-    R-hat = sqrt((B / W + (n - 1) / n)),  the larger one of z, and of z of |value - median|
-    ESS = m n / tau,  tau = -1 + 2 sum_k min_(i <= k) (rho_2i + rho_(2i+1)),  while terms are > 0
-
-A. Vehtari, A. Gelman, D. Simpson, B. Carpenter and P.-C. Buerkner, Rank-normalization, folding, and
-localization: an improved R-hat, Bayesian Analysis 16(2), 2021. Both equal those of ArviZ, whose
-import takes longer than many fits.
+They are computed by ``arviz_stats``, a part of ArviZ that is quick to import.
 """
 
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
-from scipy.special import ndtri
 
 from bayescascade.base.arrays import Floats
 from bayescascade.base.store import As
@@ -82,46 +74,14 @@ def fallen_chains(traces: Mapping[str, Floats]) -> int:
 def diagnose_array(draws: Floats) -> Diagnostic:
     """Return the diagnostics of (n_chains, n_draws) draws of one quantity."""
     mean, sd = float(np.mean(draws)), float(np.std(draws))
-    if draws.shape[1] < 4 or np.isnan(mean):
+    if draws.shape[1] < 4:
         return Diagnostic(mean, sd, float("nan"), float("nan"))
     if np.ptp(draws) == 0.0:
         return Diagnostic(mean, sd, 1.0, float(draws.size))
-    half = draws.shape[1] // 2
-    halves = np.concatenate([draws[:, :half], draws[:, -half:]])
-    z = _normal_scores(halves)
-    r_hat = float("nan")  # a single chain cannot be compared
-    if len(draws) > 1:
-        folded = _normal_scores(abs(halves - np.median(halves)))
-        r_hat = max(_r_hat(z), _r_hat(folded))
-    return Diagnostic(mean, sd, r_hat, _effective_size(z))
+    from arviz_stats import base
 
-
-def _normal_scores(values: Floats) -> Floats:
-    """Return the normal scores of ranks; equal values have the mean of their ranks."""
-    _, place, times = np.unique(values, return_inverse=True, return_counts=True)
-    ranks = np.cumsum(times) - (times - 1) / 2
-    scores: Floats = ndtri((ranks - 3 / 8) / (values.size + 1 / 4))[place]
-    return scores.reshape(values.shape)
-
-
-def _r_hat(z: Floats) -> float:
-    n = z.shape[1]
-    within, between = z.var(axis=1, ddof=1).mean(), z.mean(axis=1).var(ddof=1)
-    with np.errstate(divide="ignore", invalid="ignore"):  # chains that never move: inf
-        return float(np.sqrt(between / within + (n - 1) / n))
-
-
-def _effective_size(z: Floats) -> float:
-    if np.ptp(z) == 0.0:
-        return float(z.size)
-    n, means = z.shape[1], z.mean(axis=1)
-    spectrum = np.fft.rfft(z - means[:, np.newaxis], 2 * n, axis=1)
-    covariances = np.fft.irfft(abs(spectrum) ** 2, axis=1)[:, :n].mean(axis=0) / n
-    within = covariances[0] * n / (n - 1)
-    rho = 1 - (within - covariances) / (covariances[0] + means.var(ddof=1))
-    rho[0] = 1.0
-    pairs = rho[: n - n % 2].reshape(-1, 2).sum(axis=1)
-    is_over = pairs[: max(n - 3, 0) // 2] <= 0
-    k = int(is_over.argmax()) if is_over.any() else is_over.size
-    tau = -1 + 2 * np.minimum.accumulate(pairs[:k]).sum() + max(rho[2 * k], 0.0)
-    return float(z.size / max(tau, 1 / np.log10(z.size)))
+    array_stats: Any = base.array_stats  # type: ignore[attr-defined] # untyped
+    with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
+        warnings.simplefilter("ignore", RuntimeWarning)  # chains that never move: inf
+        r_hat, ess = float(array_stats.rhat(draws)), float(array_stats.ess(draws))
+    return Diagnostic(mean, sd, r_hat, ess)
