@@ -6,6 +6,7 @@ class that is missing in the other folds gets the probability ``1 / (n + 1)`` fr
 their number of rows.
 """
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import BayesCascadeError
 from bayescascade.base.store import MaybeNaN, Within, stored
-from bayescascade.data.cell_policy import CellPolicy
+from bayescascade.data.cell_policy import CellPolicy, Matrix
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import check_labels, class_number, find_classes
 from bayescascade.data.levels import level_text
@@ -34,7 +35,6 @@ DEFAULT_FOLDS = 5
 _MOST_ROWS, _MOST_CELLS = 60_000, 10_000_000  # cells times classes; with more, one fold is held out
 _LEAST_PROBABILITY = 1e-15  # keeps the log loss finite
 _MOST_ITERATIONS = 100  # of the logistic regression
-_ROUNDING = 1e-12  # standard deviation of a constant column, relative to its mean
 
 
 class Figures(NamedTuple):
@@ -190,57 +190,29 @@ def aligned(probabilities: Floats, seen: NDArray[np.integer], shares: Floats) ->
     return np.maximum(of_all, _LEAST_PROBABILITY)
 
 
-def standardized(X: pd.DataFrame) -> Floats:
+def standardized(X: pd.DataFrame) -> Matrix:
     """Return the rows as numbers, text as columns of 0 and 1, each of mean 0 and variance 1."""
+    from sklearn.preprocessing import StandardScaler
+
     given = GivenRows.of(X)
     encoder = MatrixEncoder.learn(given, CellPolicy(missing="level"))
-    rows = np.asarray(encoder.transform(given, "logistic regression"), np.float64)
-    means, deviations = rows.mean(axis=0), rows.std(axis=0)
-    is_constant = deviations <= _ROUNDING * np.abs(means)
-    scaled: Floats = (rows - means) / np.where(is_constant, 1.0, deviations)
-    return scaled
+    matrix = encoder.transform(given, "logistic regression")
+    rows: Matrix = StandardScaler().fit_transform(matrix)
+    return rows
 
 
 def _logistic(
-    rows: Floats,
+    rows: Matrix,
     codes: NDArray[np.integer],
     weights: Floats,
     known: NDArray[np.intp],
     held: NDArray[np.intp],
 ) -> tuple[Floats, NDArray[np.integer]]:
-    """Return the probabilities of held-out rows by a logistic regression, and its classes.
+    """Return the probabilities of held-out rows by a logistic regression, and its classes."""
+    from sklearn.linear_model import LogisticRegression
 
-    It minimizes the log loss plus half the sum of squared coefficients, without the intercepts. Of
-    two classes only the second has coefficients. scikit-learn's has the same minimum, but its
-    import takes half a second.
-    """
-    from scipy.optimize import minimize
-    from scipy.special import logsumexp
-
-    classes, labels = np.unique(codes[known], return_inverse=True)
-    columns = np.column_stack([rows, np.ones(len(rows))])
-    learned, place = columns[known], np.arange(known.size)
-    shape = (1 if classes.size == 2 else classes.size, columns.shape[1])
-    penalized = np.arange(shape[1]) < shape[1] - 1
-
-    def log_probabilities(coefficients: Floats, some: Floats) -> Floats:
-        scores = np.zeros((len(some), classes.size))
-        scores[:, -shape[0] :] = some @ coefficients.reshape(shape).T
-        shares: Floats = scores - logsumexp(scores, axis=1, keepdims=True)
-        return shares
-
-    def loss(coefficients: Floats) -> tuple[float, Floats]:
-        of_rows = log_probabilities(coefficients, learned)
-        kept = coefficients.reshape(shape) * penalized
-        value = 0.5 * np.sum(kept**2) - weights[known] @ of_rows[place, labels]
-        excess = np.exp(of_rows)
-        excess[place, labels] -= 1.0
-        excess *= weights[known, np.newaxis]
-        return float(value), (excess[:, -shape[0] :].T @ learned + kept).ravel()
-
-    # a baseline need not converge completely
-    found = minimize(
-        loss, np.zeros(shape).ravel(), jac=True, method="L-BFGS-B",
-        options={"maxiter": _MOST_ITERATIONS},
-    )  # fmt: skip
-    return np.exp(log_probabilities(found.x, columns[held])), classes
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a baseline need not converge completely
+        model = LogisticRegression(max_iter=_MOST_ITERATIONS)
+        model.fit(rows[known], codes[known], weights[known])
+    return model.predict_proba(rows[held]), model.classes_

@@ -6,19 +6,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.linear_model import LogisticRegression
 
 from bayescascade.base.errors import DataError
 from bayescascade.base.store import restored
 from bayescascade.model.decisions import Decision
-from bayescascade.model.held_out import (
-    Figures,
-    HeldOut,
-    _logistic,
-    default_folds,
-    measure,
-    standardized,
-)
+from bayescascade.model.held_out import Figures, HeldOut, default_folds, measure
 from bayescascade.report.page import render
 
 
@@ -73,20 +65,6 @@ def test_no_row_is_predicted_by_what_learned_from_it():
     assert [one.accuracy for one in both[:2]] == pytest.approx([share, 1 - share])
     twin = measured(pd.concat([X] * 12), pd.concat([y] * 12))
     assert twin.figures[0].accuracy > 0.99
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_the_logistic_regression_is_that_of_scikit_learn(rng, n_classes):
-    X, weights = pd.DataFrame(rng.normal(5.0, 3.0, size=(90, 4))), rng.integers(1, 4, 90) * 1.0
-    codes = np.digitize(X[0] + 2.0 * rng.normal(size=90), [5.0, 8.0][: n_classes - 1])
-    known, held = np.arange(60), np.arange(60, 90)
-    rows = standardized(X)
-    found, classes = _logistic(rows, codes, weights, known, held)
-    theirs = LogisticRegression(tol=1e-10, max_iter=1000).fit(rows[:60], codes[:60], weights[:60])
-    assert classes.tolist() == list(range(n_classes))
-    np.testing.assert_allclose(found, theirs.predict_proba(rows[60:]), atol=1e-3)
-    unweighted = _logistic(rows, codes, np.ones(90), known, held)[0]
-    assert np.abs(unweighted - found).max() > 0.01
 
 
 def test_weights_and_rows_of_weight_zero():
