@@ -80,5 +80,3 @@ def _check_options(model: str, options: dict[str, Any]) -> None:
     if "n_chains" not in MODELS[model].declared() and options.pop("trace") is not None:
         having = [one for one, has in MODELS.items() if "n_chains" in has.declared()]
         raise click.UsageError(f"--trace needs --model {' or '.join(having)}, got {model}")
-    if (model, options.get("search")) == ("rules", "auto"):
-        raise click.UsageError("--search auto needs --model leaf or branch, got rules")

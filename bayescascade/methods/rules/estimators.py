@@ -13,7 +13,7 @@ turn.
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from math import inf, nan
 from time import perf_counter
@@ -24,9 +24,10 @@ from sklearn.utils.validation import check_is_fitted
 
 import samplers
 from bayescascade.base.arrays import Floats, Integers
-from bayescascade.base.errors import ModelFileError
+from bayescascade.base.errors import ModelFileError, TooLargeError
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.validation import check_choice
+from bayescascade.base.watch import OutOfTime
 from bayescascade.data.table import Table
 from bayescascade.methods.rules import models
 from bayescascade.methods.rules.antecedents import Antecedent
@@ -58,6 +59,8 @@ _MOST_STEPS, _LEAST_STEPS = 1_000_000, 5_000  # of density lists
 _WORK, _OF_ROUND, _OF_ROUNDS, _ANNEALING = 1e10, 0.2, 0.5, 5.0
 _RULES, _RULES_OF_COLUMN = 10.0, 1.5  # approximate size of a list
 
+_OF_SUM, _MORE = 1e9, 5  # operations of a sum over all lists, and times that for "exact"
+_SUM_SHARE = 0.25  # of the time
 OF_PROOF = 6e10  # operations of an exact search
 _OF_PREFIX = 40.0  # for each candidate and word of rows
 
@@ -81,14 +84,12 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
     _n_replicas: ClassVar[int] = 12
     _least_steps: ClassVar[int]  # by default
 
-    # without "auto", because the time for a proof cannot be predicted
-    _drawless_searches: ClassVar[Sequence[str]] = ("anneal", "exact")
-
     expected_rules: float = ListParameters.expected_rules.default
     expected_size: float = ListParameters.expected_size.default
     concentration: float = ListParameters.concentration.default
     max_size: int = ListParameters.max_size.default
     _: KW_ONLY
+    search: str = ListParameters.search.default
     memory_limit: float = ListParameters.memory_limit.default
 
     posterior_: RuleListPosterior = field(init=False)
@@ -137,6 +138,43 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
         return OF_PROOF
 
     def _solve(self, posterior: RuleListPosterior, search: Search) -> Solution[RuleList]:
+        """Sum over all lists; if they are too many, only search the best, or refuse if "auto"."""
+        is_sure = search.search == "exact"
+        work = WORK[search.effort] * _OF_SUM * (_MORE if is_sure else 1)
+        try:
+            with search.watch.part(_SUM_SHARE), search.watch.watching():
+                return self._summed(posterior, search, work)
+        except (TooLargeError, OutOfTime):
+            if not is_sure or self.predictive == "average":
+                raise
+            return self._proved(posterior, search)
+        except KeyboardInterrupt:
+            none = RuleList()
+            log_density = posterior.log_density(none)
+            return Solution(None, none, log_density, None, seconds=0.0, interrupted=True)
+
+    def _summed(
+        self, posterior: RuleListPosterior, search: Search, work: float
+    ) -> Solution[RuleList]:
+        from bayescascade.methods.rules.exact import sum_over_lists
+
+        started = perf_counter()
+        found = sum_over_lists(posterior, most_work=work, memory_limit=self.memory_limit * 1e9)
+        n_draws = self._n_blocks(posterior.table)
+        drawn = found.draws(search.rng(), n_draws * int(search.n_chains))
+        is_rounding = found.is_optimal and found.gap > 0
+        return Solution(
+            result=found,
+            state=found.state,
+            log_density=found.log_density,
+            certificate=Certificate(
+                found.gap, found.extent, found.log_evidence, is_rounding=is_rounding
+            ),
+            seconds=perf_counter() - started,
+            draws=[drawn[i : i + n_draws] for i in range(0, len(drawn), n_draws)],
+        )
+
+    def _proved(self, posterior: RuleListPosterior, search: Search) -> Solution[RuleList]:
         from bayescascade.methods.rules.exact import best_list
 
         def report(point: "BoundPoint") -> None:
@@ -230,10 +268,13 @@ class DensityRuleList(
         Maximum number of conditions per rule. All conjunctions up to this size are candidate rules,
         so their number grows quickly.
     search
-        "anneal+metropolis" searches the best list by annealing, and then samples from there.
-        "anneal" only anneals; "metropolis" (plain chains) and "tempering" (replica exchange) only
-        sample. "exact" anneals, and then proves by branch and bound that no list is more probable,
-        or finds a better one. It gives a point estimate without posterior draws.
+        "auto": sums over all lists if this takes about a second (few distinct rows, or few
+        candidates), and otherwise does the next. "anneal+metropolis" searches the best list by
+        annealing, and then samples from there. "anneal" only anneals; "metropolis" (plain chains)
+        and "tempering" (replica exchange) only sample. "exact" sums over all lists with much more
+        work: the most probable list, the log evidence and independent draws, all but a proved share
+        below 1e-6. If the lists are still too many, it anneals, and then proves by branch and bound
+        that no list is more probable, or finds a better one, without posterior draws.
     n_steps
         Proposals per chain, both in annealing and in sampling; a quarter of the sampling is
         discarded as warm-up. None: the number that `effort` allows, most of them for annealing.
@@ -264,6 +305,8 @@ class DensityRuleList(
         Number of candidate rules with 0 (none), 1, 2, ... conditions.
     log_posterior_ : float
         Log posterior density of `rules_`, nats, unnormalized.
+    exact_ : ListSum or CertifiedList
+        Result of an exact search; see `bayescascade.methods.rules.exact`.
     posterior_ : DensityListPosterior
         The posterior. A model read from a file does not have it, because files contain no rows.
     run_ : PosteriorRun

@@ -5,7 +5,7 @@ from typing import Any
 from bayescascade.base.parameters import Choice, Integer, Label, Parameters, Real
 from bayescascade.model.listed import ListedDensity
 from bayescascade.model.parameters import (
-    SAMPLED,
+    SEARCHES,
     LearnedDensityParameters,
     MemoryParameters,
     SearchParameters,
@@ -40,9 +40,10 @@ class ListParameters(PriorParameters, MemoryParameters, SearchParameters):
     )
     max_size = Integer(2, "Maximum number of conditions per rule", minimum=1)
     search = Choice(
-        SAMPLED[0],
-        "How to search: exact proves that nothing is more probable, the others use chains",
-        words=("exact", *SAMPLED),
+        "auto",
+        "How to search: exact sums over all lists, or only proves that none is more probable; the "
+        "others use chains, but auto is exact if all lists can be summed quickly",
+        words=SEARCHES,
     )
 
 

@@ -3,6 +3,7 @@
 Tables have 10 to 10,000,000 rows, real weights, or weights from 1e-6 to 1e9; priors are extreme.
 """
 
+from collections import Counter, defaultdict
 from decimal import Decimal
 
 import numpy as np
@@ -12,6 +13,7 @@ from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.data.table import Table
 from bayescascade.methods.rules.exact.bounds import Prefix
 from bayescascade.methods.rules.exact.search import best_list
+from bayescascade.methods.rules.exact.sums import sum_over_lists
 from bayescascade.methods.rules.kernels.layout import DENSITY, LABELS
 from bayescascade.methods.rules.posterior import DensityListPosterior, LabelListPosterior
 from bayescascade.methods.rules.rule_list import RuleList
@@ -170,6 +172,46 @@ def flaws(posterior, rng):
     if Decimal(stopped.upper_bound) < best:
         yield f"stopped, the bound {stopped.upper_bound!r} is below {best:.20g}"
     yield from _too_low(posterior, truths)
+    yield from sum_flaws(posterior, log_densities, rng)
+
+
+def sum_flaws(posterior, log_densities, rng):
+    """Yield words for each promise that a sum over all lists breaks, given all log densities."""
+    found, all_but_few = sum_over_lists(posterior, most_lost=1e-13), sum_over_lists(posterior)
+    lists, values = list(log_densities), np.array(list(log_densities.values()))
+    near = 1e-9 + 2 * found.rounding + max(posterior.rounding(RuleList(r)) for r in lists)
+    total = np.logaddexp.reduce(values)
+    if abs(found.log_total - total) > near:
+        yield f"the sum is {found.log_total!r}, not {total!r}"
+    if not -near <= total - all_but_few.log_total <= np.log1p(all_but_few.lost) + near:
+        yield f"the sum of all but {all_but_few.lost:.3g} is {all_but_few.log_total!r}"
+    shares = np.exp(values - total)
+    groups = defaultdict(list)
+    averages = np.zeros((posterior.table.n_distinct, posterior.class_weights.size))
+    for rules, share in zip(lists, shares, strict=True):
+        contents = posterior.parts_of(RuleList(rules))
+        groups[frozenset(filter(None, contents.values()))].append(rules)
+        counts = posterior.counts(RuleList(rules)) + posterior.concentration
+        if posterior.kind == LABELS:
+            conditions = [posterior.antecedents[rule] for rule in rules]
+            parts = [part_of(row, conditions) for row in posterior._codes.T.tolist()]
+            averages += share * (counts / counts.sum(axis=1, keepdims=True))[parts]
+    if posterior.kind != LABELS:  # a part of a density is more than its rows
+        return
+    if not np.allclose(found.probabilities(posterior._codes), averages, rtol=0, atol=4 * near):
+        yield "averages are wrong"
+    for same in groups.values():
+        model = found.model_of(RuleList(same[rng.integers(len(same))]))
+        own = np.array([log_densities[rules] for rules in same])
+        share = float(np.exp(np.logaddexp.reduce(own) - total))
+        if abs(model.share - share) > near:
+            yield f"the lists like {same[0]} have {model.share!r} of all, not {share!r}"
+        if share > 1e-9 and own.max() - log_densities[model.best.rules] > near:
+            yield f"{model.best} is not the best of the lists like {same[0]}"
+    drawn = Counter(state.rules for state in found.draws(rng, 500))
+    unlikely = sum(shares[lists.index(rules)] < 1e-9 for rules in drawn)
+    if unlikely:
+        yield f"{unlikely} lists below 1e-9 were drawn"
 
 
 def _too_low(posterior, truths):

@@ -104,6 +104,26 @@ class _Further(NamedTuple):
     empty_gain: Floats  # (H + 1,): maximum gain of a rule that captures nothing, by size
 
 
+def log_lengths(posterior: RuleListPosterior) -> Floats:
+    """Return the term ``H`` of lists of 0, 1, .. rules, (M + 1,) float64."""
+    lengths = posterior.prior.log_lengths(len(posterior.antecedents))
+    if isinstance(posterior, DensityListPosterior):
+        alphas = posterior.concentration * np.arange(1, lengths.size + 1)
+        lengths = lengths - log_excess(posterior.table.weights.sum(), alphas)
+    return lengths
+
+
+def part_model(posterior: RuleListPosterior, *, is_whole: bool) -> parts.PartModel:
+    """Return the likelihood of parts; is_whole: sums of weights are rounded to whole numbers."""
+    n_classes = posterior.class_weights.size
+    alphas = posterior.concentration * np.array([1.0, max(1, n_classes - 1), n_classes])
+    whole = np.arange(posterior.model_arrays.log_gamma.size if is_whole else 0)
+    return parts.PartModel(
+        posterior.kind, n_classes, float(posterior.table.weights.sum()), is_whole, alphas,
+        log_excess(whole, alphas[:, np.newaxis]),
+    )  # fmt: skip
+
+
 class _FurtherRules:
     """The bounds for a posterior, cached by the numbers of rules of each size.
 
@@ -114,10 +134,7 @@ class _FurtherRules:
         candidates = posterior.antecedents
         self._n_of_size = candidates.n_of_size
         self._log_sizes = posterior.prior.log_sizes(candidates.max_size)
-        self.lengths = posterior.prior.log_lengths(len(candidates))
-        if isinstance(posterior, DensityListPosterior):
-            alphas = posterior.concentration * np.arange(1, self.lengths.size + 1)
-            self.lengths = self.lengths - log_excess(posterior.table.weights.sum(), alphas)
+        self.lengths = log_lengths(posterior)
         self._longest = self.lengths.size - 1
         self._known: dict[tuple[int, ...], _Further] = {}
 
@@ -216,7 +233,7 @@ def _best_split(terms: list[Floats], most: int) -> Floats:
     return best
 
 
-def _slack(n_parts: int, weight: float, alpha: float) -> Floats:
+def slack(n_parts: int, weight: float, alpha: float) -> Floats:
     """Return a bound on the excess of 1, 2, .. parts of densities over the saturated value."""
     k = np.arange(1, n_parts + 1)
     found: Floats = k * log_excess(weight / k, max(0.5, alpha))
@@ -234,7 +251,7 @@ def bound_of_all(posterior: DensityListPosterior) -> tuple[float, SearchRounding
     log_volumes = sum(np.log(column.widths)[codes] for column, codes in widths)
     total = float(table.weights.sum())
     saturated = table.weights @ (np.log(table.weights / total) - log_volumes)
-    of_parts = saturated + _slack(further.lengths.size, total, posterior.concentration)
+    of_parts = saturated + slack(further.lengths.size, total, posterior.concentration)
     n_points, n_groups = prod(table.schema.n_levels.tolist()), 1 + table.weights.size
     rounding = SearchRounding.of(posterior, n_points, (n_groups, 3), further.lengths.size)
     return float((totals + of_parts[: totals.size]).max()), rounding
@@ -267,14 +284,7 @@ class Prefix:
         self.rounding = SearchRounding.of(posterior, n_points, shape, self.further.lengths.size)
         self._is_density = posterior.kind == DENSITY
         self._candidates = posterior.candidates
-        n_classes = 1 if self._is_density else self._points.features.shape[1] - 4
-        alphas = posterior.concentration * np.array([1.0, max(1, n_classes - 1), n_classes])
-        is_whole = self.rounding.is_whole
-        whole = np.arange(posterior.model_arrays.log_gamma.size if is_whole else 0)
-        self._model = parts.PartModel(
-            posterior.kind, n_classes, float(posterior.table.weights.sum()), is_whole, alphas,
-            log_excess(whole, alphas[:, np.newaxis]),
-        )  # fmt: skip
+        self._model = part_model(posterior, is_whole=self.rounding.is_whole)
         self._make_room()
         self.root_sizes = (0,) * (posterior.antecedents.max_size + 1)
         self.enter((), self.root_sizes)
@@ -391,7 +401,7 @@ class Prefix:
     def _slack_of_parts(self) -> Floats:
         """Return a bound on the excess of 1, 2, .. parts of densities over the saturated value."""
         n = self.further.lengths.size
-        return _slack(n, self._whole[0], self._model.alphas[0]) if self._is_density else np.zeros(n)
+        return slack(n, self._whole[0], self._model.alphas[0]) if self._is_density else np.zeros(n)
 
     def _make_room(self) -> None:
         n_groups, n_features = self._points.features.shape

@@ -86,7 +86,7 @@ def points_of(posterior: RuleListPosterior, memory_limit: float, end: float = np
     """
     if isinstance(posterior, DensityListPosterior):
         started = perf_counter()
-        codes, weights, rates = _cells(posterior, memory_limit)
+        codes, weights, rates = listed_cells(posterior, memory_limit)
         now = perf_counter()
         if _LISTING * (now - started) > max(end - now, _SOON):
             raise OutOfTime
@@ -140,7 +140,9 @@ def _distinct_features(posterior: LabelListPosterior) -> tuple[Codes, Floats, Fl
     return codes, weights, counts / weights[:, np.newaxis]
 
 
-def _cells(posterior: DensityListPosterior, memory_limit: float) -> tuple[Codes, Floats, Floats]:
+def listed_cells(
+    posterior: DensityListPosterior, memory_limit: float
+) -> tuple[Codes, Floats, Floats]:
     """Return the codes of all cells, their volumes, and the weight of rows per volume."""
     schema, table = posterior.schema, posterior.table
     shape = tuple(schema.n_levels.tolist())

@@ -80,7 +80,7 @@ def _joined(one, other):
 
 
 @inner_kernel
-def _log_value(model, sums):
+def log_value(model, sums):
     """Contribution of a part to the log likelihood, nats."""
     if model.kind == DENSITY:
         weight = _settled(model, sums[0])
@@ -107,7 +107,7 @@ def overhead(model, first, others):
 @kernel
 def part_value(model: PartModel, sums: Array) -> float:
     """Return the contribution of a part to the log likelihood, nats; sums (F,) float64."""
-    value: float = _log_value(model, sums)
+    value: float = log_value(model, sums)
     return value
 
 
@@ -138,10 +138,10 @@ def value_children(
         if fates[rule] == NOTHING or (fates[rule] == ALL and model.kind == DENSITY):
             continue
         size = sizes[rule]
-        values[rule] = next_rule[size] + _log_value(model, captured[rule])
+        values[rule] = next_rule[size] + log_value(model, captured[rule])
         closed[rule] = values[rule] + closing
         if fates[rule] == SOME:
-            closed[rule] += _log_value(model, left[rule])
+            closed[rule] += log_value(model, left[rule])
         bounds[rule] = values[rule] + further[size] + left[rule, left.shape[1] - 1]
 
 
