@@ -247,6 +247,12 @@ time_limit, until, checkpoint, resume, progress
 
     def fold_model(self) -> tuple[Self, str]:
         """Return an unfitted, cheaper model for cross-validation, and a text that describes it."""
+        if self.summary_.method == "exact" and self.summary_.n_draws:  # it needs no chains
+            model = clone(self).set_params(
+                unknown="ignore", checkpoint=None, resume=False, progress=None, time_limit=None,
+                positive=None,
+            )  # fmt: skip
+            return model, "lists in folds by sums over all lists"
         table = self.posterior_.table
         steps = self._search().steps(self._default_steps(table))
         n_steps = max(1, int(_FOLD_SHARE * steps))

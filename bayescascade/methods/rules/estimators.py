@@ -34,6 +34,7 @@ from bayescascade.methods.rules.antecedents import Antecedent
 from bayescascade.methods.rules.density_list import LearnedDensityList
 from bayescascade.methods.rules.list_posterior import RuleListPosterior
 from bayescascade.methods.rules.models import label_log_likelihood
+from bayescascade.methods.rules.near_best import alternatives
 from bayescascade.methods.rules.parameters import DensityListParameters, ListParameters
 from bayescascade.methods.rules.posterior import DensityListPosterior, LabelListPosterior
 from bayescascade.methods.rules.rule_list import (
@@ -43,6 +44,7 @@ from bayescascade.methods.rules.rule_list import (
 )
 from bayescascade.model.density_estimator import DENSITIES, DensityEstimator
 from bayescascade.model.estimator import PosteriorEstimator
+from bayescascade.model.near_best import Alternatives, HasNearBest
 from bayescascade.model.rounds import WORK, Rounds
 from bayescascade.model.search import Search
 from bayescascade.model.solution import Certificate, Solution
@@ -69,7 +71,7 @@ _STEPS, _BLOCKS = 20_000, 125  # of an annealing
 
 
 @dataclass(eq=False, repr=False)
-class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
+class RuleListEstimator(HasNearBest, PosteriorEstimator[RuleList, L, L]):
     """The common part of both rule list estimators; the subclasses document the parameters."""
 
     learned_name: ClassVar[str] = "rules"
@@ -221,6 +223,9 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
     def _list(self, rules: tuple[Antecedent, ...], counts: Floats) -> L:
         """Return the list with these rules and these weights of its parts."""
 
+    def _alternatives(self, nats: float) -> Alternatives[Any, L]:
+        return alternatives(self, nats)
+
     def _count(self, state: RuleList) -> L:
         rules = tuple(self.posterior_.antecedents[rule] for rule in state.rules)
         return self._list(rules, self.posterior_.counts(state))
@@ -231,7 +236,9 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
     def _log_density(self, counted: L) -> float:
         sizes = [len(rule) for rule in counted.rules]
         prior = models.ListPrior(self.expected_rules, self.expected_size)
-        return prior.log_prior(sizes, self._n_candidates) + self._log_likelihood(counted)
+        has_rows = "posterior_" in self.__dict__
+        n_candidates = self.n_candidates_ if has_rows else self._n_candidates
+        return prior.log_prior(sizes, n_candidates) + self._log_likelihood(counted)
 
     @abstractmethod
     def _log_likelihood(self, counted: L) -> float:

@@ -78,7 +78,7 @@ class Separated:
         self.members = [np.flatnonzero(group == k) for k in range(one.size)]
         n_parts = log_lengths(posterior).size
         shape = (first.size, 3 if is_density else sums.shape[1] + 4)
-        self.rounding = SearchRounding.of(posterior, first.size, shape, n_parts)
+        self.rounding = SearchRounding.of(posterior, n_rows, shape, n_parts)
         self.model = part_model(posterior, is_whole=self.rounding.is_whole)
         if is_density:
             saturated = xlogy(merged[:, 0], merged[:, 0] / (merged[:, 1] * self.model.total))

@@ -36,6 +36,10 @@ the sum, each term has at most ``3 + abs(x - max)`` by the difference and the ex
 by ``exp(x - max) abs(x - max) <= 1``, and the logarithm and its sum with the largest x round two
 numbers of the size of x. There is one such sum per layer, so `rounding` is r plus that for each
 layer. A bound on what is left out is raised by twice r.
+
+**The best list** is that of the largest value along a path; v stands for one rule, so n does not
+count. If the sum of all that is left out is below its density, no list left out is more probable,
+and no other one is by more than `4 rounding` plus the rounding of the posterior's log density.
 """
 
 from collections import Counter
@@ -67,7 +71,7 @@ MOST_LOST = 1e-6
 """Share of the sum that may be left out."""
 
 _BEAM = 200  # states of a layer of the beam
-_MOST_MODELS = 40
+_MOST_MODELS = 200
 _AT_ONCE = 4096  # sets of points unpacked at once
 
 

@@ -1,0 +1,75 @@
+"""The lists near the best: sums of lists of the same parts if all are summed, otherwise draws.
+
+`fitted` is a fitted `RuleListEstimator`, which imports this module.
+"""
+
+from collections.abc import Iterator, Sequence
+from math import exp, log1p
+from typing import Any
+
+import numpy as np
+
+from bayescascade.base.arrays import Floats
+from bayescascade.base.errors import ParameterError
+from bayescascade.methods.rules.rule_list import ListedRules, RuleList
+from bayescascade.model.near_best import Alternative, Alternatives
+from bayescascade.report.page import count_of
+
+_N_DRAWS = 10_000
+
+
+def alternatives(fitted: Any, nats: float) -> Alternatives[Any, Any]:
+    """Return the models of a fitted rule list within `nats` of its best one."""
+    from bayescascade.methods.rules.exact import ListSum
+
+    def readable(state: Any) -> Any:  # a `RuleList` or a draw
+        counted = fitted._count(state) if isinstance(state, RuleList) else state
+        return fitted._readable(counted)
+
+    def parts(learned: ListedRules) -> dict[str, str]:
+        sizes = learned.counts.reshape(learned.n_rules + 1, -1).sum(axis=1).tolist()
+        return {label: f"{n:,.4g}" for label, n in zip(learned.labels, sizes, strict=True)}
+
+    def predictions(models: Sequence[Any], X: Any) -> Floats:
+        codes = fitted.encode(X)
+        if hasattr(fitted, "classes_"):
+            return np.array([one.probabilities[one.part_of_codes(codes)] for one in models])
+        return np.array([one.score_codes(codes) for one in models])
+
+    known: dict[str, Any] = {"readable": readable, "parts": parts, "predictions": predictions}
+    known["importances"] = lambda state: readable(state).column_shares
+    exact = fitted.__dict__.get("exact_")
+    if not isinstance(exact, ListSum):
+        drawn = list(_drawn(fitted, nats))
+        found = f"among {count_of(len(fitted._draws.times), 'drawn list')}"
+        return Alternatives(
+            states=drawn, is_proved=False, log_sum=None, found=found, nouns=("list", "lists"),
+            same="", **known,
+        )  # fmt: skip
+    models = exact.models(np.random.default_rng(0), _N_DRAWS)
+    least, rest = models[0].share * exp(-nats), 1.0 - sum(model.share for model in models)
+    near = [model for model in models if model.share >= least]
+    low, high = exact.log_total - exact.rounding, exact.log_total + exact.rounding
+    return Alternatives(
+        states=[Alternative(one.best, one.log_mass, i) for i, one in enumerate(near)],
+        is_proved=rest + exact.lost < least,
+        log_sum=(low, high + log1p(exact.lost)),
+        found=f"by {_N_DRAWS:,} independent draws",
+        nouns=("model", "models"),
+        same="lists of the same parts, in any order and with any idle rules,",
+        **known,
+    )  # fmt: skip
+
+
+def _drawn(fitted: Any, nats: float) -> Iterator[Alternative[Any]]:
+    """Yield the drawn lists within `nats` of the best, the best first."""
+    if not fitted._draws.times:
+        raise ParameterError(
+            'search must be "auto", or draw lists, for the lists near the best, got '
+            f"{fitted.summary_.method}"
+        )
+    drawn = {one.rules: one for one in (fitted._best, *fitted._draws.counted)}
+    densities = {rules: fitted._log_density(one) for rules, one in drawn.items()}
+    for rules in sorted(drawn, key=lambda rules: -densities[rules]):
+        if densities[rules] >= max(densities.values()) - nats:
+            yield Alternative(drawn[rules], densities[rules], rules)
