@@ -142,7 +142,7 @@ def test_a_rounding_that_is_seen_is_no_proof():
     model = RuleListClassifier(**fit).fit(*rows, sample_weight=1e17 * weights)
     assert model.exact_.is_optimal
     gap = model.summary_.certificate.gap
-    assert gap == model.exact_.gap == pytest.approx(model.exact_.rounding, rel=1e-3)
+    assert gap == model.exact_.gap >= model.exact_.rounding
     assert gap > 0.005
     text = " ".join(str(model).split())
     assert "exact:" not in text
