@@ -13,7 +13,6 @@ from bayescascade import RuleListClassifier
 from tests.cli.conftest import TIC_TAC_TOE, TITANIC, assert_error, run
 
 FEW = ("--steps", 200, "--chains", 2, "--seed", 1, "--cv", 0)
-EXACT = ("--search", "exact", "--trace", "t.nc")
 TWICE = ("--cv", 2)  # fits twice more; the last of two wins
 
 
@@ -175,7 +174,6 @@ def test_every_option_reaches_the_estimator(tmp_path):
         (["--target", "age", "--columns", "age"], "one column besides age must be used, got none"),
         (["--target", "age", "--min-support", "0.9"], "--min-support must be at most 0.786, the"),
         (["--target", "age", "--cv", "1"], "--cv must be 0, or an integer >= 2, got 1"),
-        (["--target", "age", *EXACT], "--trace needs a --search that draws lists"),
     ],
 )  # fmt: skip
 def test_wrong_options(options, message, monkeypatch):
