@@ -224,7 +224,8 @@ class RuleListEstimator(HasNearBest, PosteriorEstimator[RuleList, L, L]):
         """Return the list with these rules and these weights of its parts."""
 
     def _alternatives(self, nats: float) -> Alternatives[Any, L]:
-        return alternatives(self, nats)
+        del nats  # all are listed
+        return alternatives(self)
 
     def _count(self, state: RuleList) -> L:
         rules = tuple(self.posterior_.antecedents[rule] for rule in state.rules)

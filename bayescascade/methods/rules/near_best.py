@@ -3,8 +3,8 @@
 `fitted` is a fitted `RuleListEstimator`, which imports this module.
 """
 
-from collections.abc import Iterator, Sequence
-from math import exp, log1p
+from collections.abc import Sequence
+from math import log1p
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,8 @@ from bayescascade.report.page import count_of
 _N_DRAWS = 10_000
 
 
-def alternatives(fitted: Any, nats: float) -> Alternatives[Any, Any]:
-    """Return the models of a fitted rule list within `nats` of its best one."""
+def alternatives(fitted: Any) -> Alternatives[Any, Any]:
+    """Return the models of a fitted rule list, the best first."""
     from bayescascade.methods.rules.exact import ListSum
 
     def readable(state: Any) -> Any:  # a `RuleList` or a draw
@@ -40,36 +40,32 @@ def alternatives(fitted: Any, nats: float) -> Alternatives[Any, Any]:
     known["importances"] = lambda state: readable(state).column_shares
     exact = fitted.__dict__.get("exact_")
     if not isinstance(exact, ListSum):
-        drawn = list(_drawn(fitted, nats))
-        found = f"among {count_of(len(fitted._draws.times), 'drawn list')}"
         return Alternatives(
-            states=drawn, is_proved=False, log_sum=None, found=found, nouns=("list", "lists"),
-            same="", **known,
+            states=_drawn(fitted), is_proved=False, log_sum=None, nouns=("list", "lists"), same="",
+            found=f"among {count_of(len(fitted._draws.times), 'drawn list')}", **known,
         )  # fmt: skip
     models = exact.models(np.random.default_rng(0), _N_DRAWS)
-    least, rest = models[0].share * exp(-nats), 1.0 - sum(model.share for model in models)
-    near = [model for model in models if model.share >= least]
     low, high = exact.log_total - exact.rounding, exact.log_total + exact.rounding
     return Alternatives(
-        states=[Alternative(one.best, one.log_mass, i) for i, one in enumerate(near)],
-        is_proved=rest + exact.lost < least,
+        states=[
+            Alternative(one.best, one.log_mass, i, one.n_lists) for i, one in enumerate(models)
+        ],
+        is_proved=True,
         log_sum=(low, high + log1p(exact.lost)),
-        found=f"by {_N_DRAWS:,} independent draws",
-        nouns=("model", "models"),
-        same="lists of the same parts, in any order and with any idle rules,",
+        found="",
+        nouns=("list", "lists"),
+        same="lists of the same parts",
         **known,
-    )  # fmt: skip
+    )
 
 
-def _drawn(fitted: Any, nats: float) -> Iterator[Alternative[Any]]:
-    """Yield the drawn lists within `nats` of the best, the best first."""
+def _drawn(fitted: Any) -> list[Alternative[Any]]:
+    """Return the drawn lists, the best first."""
     if not fitted._draws.times:
         raise ParameterError(
             'search must be "auto", or draw lists, for the lists near the best, got '
             f"{fitted.summary_.method}"
         )
     drawn = {one.rules: one for one in (fitted._best, *fitted._draws.counted)}
-    densities = {rules: fitted._log_density(one) for rules, one in drawn.items()}
-    for rules in sorted(drawn, key=lambda rules: -densities[rules]):
-        if densities[rules] >= max(densities.values()) - nats:
-            yield Alternative(drawn[rules], densities[rules], rules)
+    found = [Alternative(one, fitted._log_density(one), rules) for rules, one in drawn.items()]
+    return sorted(found, key=lambda one: -one.log_posterior)

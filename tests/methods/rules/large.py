@@ -204,6 +204,8 @@ def sum_flaws(posterior, log_densities, rng):
         model = found.model_of(RuleList(same[rng.integers(len(same))]))
         own = np.array([log_densities[rules] for rules in same])
         share = float(np.exp(np.logaddexp.reduce(own) - total))
+        if not model.n_lists <= own.size * (1 + 1e-9):
+            yield f"{model.n_lists} lists are like {same[0]}, not {own.size}"
         if abs(model.share - share) > near:
             yield f"the lists like {same[0]} have {model.share!r} of all, not {share!r}"
         if share > 1e-9 and own.max() - log_densities[model.best.rules] > near:

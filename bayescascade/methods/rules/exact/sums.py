@@ -44,6 +44,7 @@ and no other one is by more than `4 rounding` plus the rounding of the posterior
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from itertools import pairwise, zip_longest
 from typing import NamedTuple
@@ -82,7 +83,7 @@ class ListModel(NamedTuple):
     share: float  # of the posterior
     best: RuleList  # the most probable of them
     log_density: float  # of the best
-    n_parts: int  # that are not empty
+    n_lists: float  # without those left out
 
 
 class ListSum:
@@ -312,7 +313,10 @@ class ListSum:
             kept, left = kept_after, left_after
         log_mass = float(_backward(layers, log_sums, [one.weights for one in layers])[0][0])
         share = float(np.exp(log_mass - self.log_total))
-        return ListModel(log_mass, share, *self._best_in(layers), len(parts))
+        best = self._best_in(layers)
+        counted = [replace(one, ends=np.where(one.ends > -np.inf, 0.0, -np.inf)) for one in layers]
+        log_n = _backward(counted, log_sums, [np.log(one.times) for one in layers])[0][0]
+        return ListModel(log_mass, share, *best, float(np.exp(log_n)))
 
 
 def sum_over_lists(
