@@ -116,6 +116,7 @@ from .methods.sensors.posterior import GatePosterior as GatePosterior
 from .model.comparison import Comparison as Comparison
 from .model.draws import PosteriorRun as PosteriorRun
 from .model.explore import Found as Found, explore as explore
+from .model.near_best import NearBest as NearBest
 from .model.posterior import GibbsPosterior as GibbsPosterior, Posterior as Posterior
 from .model.record import load as load
 from .model.solution import Certificate as Certificate

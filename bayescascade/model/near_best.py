@@ -163,7 +163,7 @@ def _listed(
         nats=nats,
         ended=ended,
         names=list(names),
-        gains=np.array([given.importances(one.state) for one in found]),
+        states=[one.state for one in found],
         left=left,
     )
 
@@ -195,8 +195,8 @@ class NearBest(Readable, Generic[L]):
         What ended the listing early; empty if nothing did.
     names : list of str
         The columns.
-    gains : (n, p) float64
-        Share of each column in what each model gains.
+    states : list
+        The most probable state of each model.
     left : float
         Bound on the probability of all states that were not listed; 1 if it is unknown.
     """
@@ -208,7 +208,7 @@ class NearBest(Readable, Generic[L]):
     nats: float
     ended: str
     names: Sequence[str]
-    gains: Floats
+    states: Sequence[Any]
     left: float
 
     @property
@@ -250,6 +250,11 @@ class NearBest(Readable, Generic[L]):
         if self.probabilities is None:
             return 0
         return int(np.count_nonzero(self.probabilities > self.left))
+
+    @cached_property
+    def gains(self) -> Floats:
+        """Share of each column in what each model gains, (n, p) float64."""
+        return np.array([self.given.importances(state) for state in self.states])
 
     @cached_property
     def importances(self) -> pd.DataFrame:
