@@ -302,3 +302,13 @@ def test_a_part_of_the_rows_keeps_their_weights():
     part = whole.part(labels != 0)
     assert part.rows.ravel().tolist() == part.weights.tolist() == [1.0, 2.0, 4.0, 5.0]
     assert part.classes[part.labels].tolist() == ["b", "c", "b", "c"]
+
+
+@pytest.mark.parametrize("made", [np.asarray, pd.DataFrame])
+def test_no_rows_of_numbers_are_an_empty_matrix(made, rng):
+    """A batch without rows was an error in tables of numbers alone."""
+    rows = made(rng.normal(size=(9, 3)))
+    encoder = MatrixEncoder.learn(GivenRows.of(rows))
+    assert encoder.transform(GivenRows.of(rows[:0]), "a test").shape == (0, 3)
+    with pytest.raises(ValueError, match=r"at least one row|0 sample"):
+        MatrixEncoder.learn(GivenRows.of(rows[:0]))

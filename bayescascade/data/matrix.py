@@ -236,9 +236,10 @@ class MatrixEncoder:
             with np.errstate(over="ignore"):  # an infinity is refused
                 return self._complete(
                     check_array(
-                        array, dtype=self.policy.dtype, order="C", ensure_all_finite="allow-nan"
+                        array, dtype=self.policy.dtype, order="C", ensure_all_finite="allow-nan",
+                        ensure_min_samples=0,
                     )
-                )
+                )  # fmt: skip
         frame = rows.frame(self.names, owner)
         if self.is_named and rows.is_named:
             frame = with_date_parts(frame, self.names)
