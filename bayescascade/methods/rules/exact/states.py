@@ -22,6 +22,7 @@ from bayescascade.methods.rules.posterior import DensityListPosterior, LabelList
 _OF_EDGES = 1e-3  # of what a layer may leave out, for edges
 _MOST_FLAGS = 3e7  # candidates times rows
 _EDGE, _POINT = 100.0, 0.3  # operations, nanoseconds about, for an edge, a point and a class
+_LEAST_STATES = 10  # for each candidate; every sum that ended within a second had 18 and more
 _BYTES_OF_EDGE = 100  # and of states, an eighth of them
 
 Bits = NDArray[np.uint64]
@@ -151,6 +152,8 @@ def layers_of(
     n_rules, n_groups = lengths.size - 1, masks.sizes.size + masks.units.size
     share = most_lost / (2 * n_rules + 2)
     an_edge = _EDGE + _POINT * len(problem.points) * masks.features.shape[1]
+    if an_edge * _LEAST_STATES * n_groups**2 > most_work:
+        raise too_large("more work than is allowed")
     keys, log_masses = problem.root, np.zeros(1)
     saturated = masks.features[:, -1].sum(keepdims=True)
     values = np.array([part_value(model, masks.features.sum(axis=0))])
