@@ -251,7 +251,7 @@ ROLE_WORDS: Mapping[type, str] = {
     HasTrees: "a forest",
     Typical: "a density tree with draws",
     Reporting: "a model that makes reports",
-    NearBestListing: "a cascade",
+    NearBestListing: "a cascade or a rule list",
     Conditional: "a density",
     Density: "a density",
     Predictor: "a model that predicts",

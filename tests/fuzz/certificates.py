@@ -43,6 +43,7 @@ from tests.methods.cascades.exact.large_problems import (
     draw_problem,
     problems_of_dependent,
     problems_of_draws,
+    problems_of_order,
     problems_of_sums,
 )
 from tests.methods.classifier_trees.test_purchase_proofs import alike, errors
@@ -76,11 +77,13 @@ def hold(problem: object, complaints: list[str]) -> None:
 
 
 def all_boxes(problem: Problem) -> None:
-    """Hold sums over all boxes to the twin: tree, evidence, draws, averages, leaf counts."""
+    """Hold sums over all boxes to the twin: trees in order, evidence, draws, averages, leaves."""
     drawn = noted(problem, draw_problem(problem.rng))
     exact, everything = solve(drawn.posterior), drawn.everything
     complaints = list(problems_of_sums(drawn, exact))
     complaints += problems_of_draws(drawn, exact, exact.sample(20, problem.rng))
+    if "feature_inclusion" not in drawn.parameters:
+        complaints += problems_of_order(drawn, exact)
     if exact.max_leaves is not None:
         found = everything.below(everything.whole, sum)
         logs = {k: (everything.log_weight(k) + w.ln()) for k, w in found.items()}
@@ -108,7 +111,7 @@ def other_boxes(problem: Problem) -> None:
         held = SharedBoxes.of(posterior, plan, np.inf, np.inf)
         if held is not None:
             exact = SummedPosterior(posterior, plan, ExactCost.of_shared(held), boxes=held)
-            hold(drawn, list(problems_of_sums(drawn, exact)))
+            hold(drawn, [*problems_of_sums(drawn, exact), *problems_of_order(drawn, exact)])
 
 
 def tilts(problem: Problem) -> None:

@@ -6,6 +6,7 @@ concentrations of a thousandth to a thousand: where sums of log gamma functions 
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -150,6 +151,21 @@ def problems_of_draws(problem, exact, trees):
         above = float(problem.precise(tree) - problem.precise(exact.tree))
         if above > exact.gap + exact.rounding:
             yield f"a tree is {above:.3g} nats above the best, gap {exact.gap:.3g}"
+
+
+def problems_of_order(problem, exact, k=30):
+    """Yield what is wrong with the most probable trees: their densities, their order, repeats."""
+    found = exact.k_best(k)
+    if len({one.tree for one in found}) < len(found):
+        yield "a tree is listed twice"
+    true = [float(problem.precise(one.tree)) for one in found]
+    for one, own in zip(found, true, strict=True):
+        if abs(own - one.log_density) > 2 * exact.rounding + 1e-9:
+            yield f"a tree of {own!r} is listed with {one.log_density!r}"
+    if any(after > before + 2 * exact.rounding for before, after in pairwise(true)):
+        yield "a tree is more probable than one before"
+    if abs(float(problem.everything.log_best) - true[0]) > exact.rounding + 1e-12:
+        yield "the first tree is not the best"
 
 
 def problems_of_dependent(problem, depth, rng):
