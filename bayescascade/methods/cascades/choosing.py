@@ -46,7 +46,7 @@ _FINALISTS, _CLOSE = 3, 0.3  # compared on more rows, if within these nats a row
 _SEARCHED = Candidate("branch", {"leaf": "independent", "leaf_concentration": 0.5})
 """The candidate for chains, if sums over all trees do not fit."""
 
-_ENOUGH = 400  # distinct held-out rows to choose the weights of an average by
+_ENOUGH = 500  # distinct held-out rows to choose the weights of an average by
 
 
 class Choice(NamedTuple):
