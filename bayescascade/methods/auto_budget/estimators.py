@@ -50,7 +50,12 @@ _OF_CHOSEN = (
 
 def _of_chosen(name: str) -> Any:  # Any: as in `BudgetedClassifier`
     """Return an attribute or method that is that of the chosen classifier."""
-    return property(lambda self: getattr(self.model_, name))
+
+    def of_chosen(self: "AutoBudgetClassifier") -> Any:
+        check_is_fitted(self)
+        return getattr(self.model_, name)
+
+    return property(of_chosen)
 
 
 class _MethodTrial(NamedTuple):
