@@ -3,7 +3,7 @@
 import copy
 import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Self
@@ -22,6 +22,7 @@ from bayescascade.costs.tried import WithinBudgets
 from bayescascade.data.cell_policy import CellPolicy, Matrix
 from bayescascade.data.given import GivenRows
 from bayescascade.data.matrix import MatrixEncoder
+from bayescascade.data.splitting import split_by_class
 from bayescascade.methods.sensors.models import GatedNet, Loss, Weights
 from bayescascade.methods.sensors.parameters import SILENT, SensorParameters
 from bayescascade.methods.sensors.posterior import GatePosterior
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 _POLICIES = {SILENT: CellPolicy("nan", "missing"), "error": CellPolicy("error", "error")}
 _TRADEOFFS = tuple((0.01 * 1.5 ** np.arange(16)).tolist())  # nats per row, for mean cost
 _STEPS = 800  # at each tradeoff, with normal effort
+_MOST_CELLS, _LEAST_ROWS = 2**25, 1000  # more rows times features are not learned from
 SHARES = (0.9, 0.7, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.07, 0.05)
 """Shares of the cost of all sensors, to try if gates are trained for a budget."""
 
@@ -58,6 +60,14 @@ class Answers(NamedTuple):
     targets: Floats
     groups: NDArray[Any]
     loss: Loss
+
+    def sampled(self, n_rows: int, seed: int) -> "Answers":
+        """Return these rows, or about `n_rows` random ones, stratified by group."""
+        if len(self.rows) <= n_rows:
+            return self
+        shares, rng = np.array([n_rows, len(self.rows) - n_rows]), np.random.default_rng([seed, 2])
+        kept = split_by_class(self.groups, shares / shares.sum(), rng) == 0
+        return Answers(self.rows[kept], self.targets[kept], self.groups[kept], self.loss)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -159,16 +169,23 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
         validation = GivenRows.validating(X_val, y_val)
         self._set_encoder(MatrixEncoder.learn(given, self._policy()))
         self._sensors = Sensors.of(self.sensors, self.costs, self._encoder)
+        self.notes_ = ()
         answers = self._answers(given)
         self.n_rows_ = len(answers.rows)
         n_waves = self.n_fourier if self.features == "fourier" else 0
         columns = self._sensors.in_matrix(self._encoder.source)
         self._scaling = Scaling.of(answers.rows, columns, n_waves, seed)
+        n_features = self._signals(answers.rows[:1]).sensor_of.size
+        most = max(_LEAST_ROWS, _MOST_CELLS // n_features)
+        answers = answers.sampled(most, seed)
+        if len(answers.rows) < self.n_rows_:
+            told = f"learned from {len(answers.rows):,} random rows, as each has {n_features:,}"
+            self.notes_ += (f"{told} features",)
         lesson = self._lesson(answers)._replace(ridge=self.ridge or 1.0)
         rows, judging = None, None
         if validation is not None and validation.labels is not None:
             judges = self._validating(validation)
-            rows, judging = judges.rows, self._lesson(judges)
+            rows, judging = judges.rows, self._lesson(judges.sampled(most, seed))
         elif validation is not None:
             rows = self._reader.transform(validation, type(self).__name__)
         roles = Roles.of(lesson, answers.groups, judging, rng)
@@ -202,10 +219,10 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
                 best = trial.finished(best, budget, self._ways)
         model._found, model._net = best, best.net
         model.stopped_after_ = trial.watch.seconds if trial.watch.is_up else None
-        signals = trial.everything.signals
-        if trial.validation is not None:
-            signals = self._signals(trial.validation)
-        model._measure(model._net.sends(signals))
+        if trial.validation is None:
+            model._measure(model._net.sends(trial.everything.signals))
+        else:
+            model._measure(model._sent(trial.validation))
         return model
 
     # -- the candidates ----------------------------------------------------------------------------
@@ -256,8 +273,15 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
         columns = self._sensors.in_matrix(self._encoder.source)
         return self._scaling.signals(rows, self.features, columns)
 
+    def _blocks(self, rows: Matrix) -> Iterator[Signals]:
+        columns = self._sensors.in_matrix(self._encoder.source)
+        return self._scaling.blocks(rows, self.features, columns)
+
     def _sent(self, rows: Matrix) -> Flags:
-        return self._net.sends(self._signals(rows))
+        return np.concatenate([self._net.sends(one) for one in self._blocks(rows)])
+
+    def _outputs(self, rows: Matrix) -> Floats:
+        return np.concatenate([self._net.outputs(one) for one in self._blocks(rows)])
 
     def sends(self, X: Any) -> pd.DataFrame | Flags:
         """Return which sensors send for each row, (n_rows, n_sensors) bool.

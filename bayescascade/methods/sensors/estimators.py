@@ -133,7 +133,7 @@ class GatedSensorsClassifier(GatedSensors, MatrixClassifier):
     # -- predicting --------------------------------------------------------------------------------
 
     def _probabilities(self, rows: Matrix) -> Floats:
-        return chances_of(self._net.outputs(self._signals(rows)))
+        return chances_of(self._outputs(rows))
 
     def _reasons(self, X: Any) -> list[str]:
         return self._sending_words(self._matrix(X))
@@ -273,8 +273,7 @@ class GatedSensorsRegressor(RegressorMixin, GatedSensors):  # type: ignore[misc]
         return self._values(self._matrix(X))
 
     def _values(self, rows: Matrix) -> Floats:
-        outputs: Floats = self._net.outputs(self._signals(rows))[:, 0]
-        return self._center + self._scale * outputs
+        return self._center + self._scale * self._outputs(rows)[:, 0]
 
     def _predicted(self, rows: Matrix, intervals: bool, explain: bool) -> Predicted:
         del intervals

@@ -23,7 +23,10 @@ from scipy.special import expit, logsumexp
 
 from bayescascade.base.arrays import Flags, Floats
 from bayescascade.base.store import INLINE, Of, Words
+from bayescascade.base.watch import check_time
 from bayescascade.methods.sensors.signals import Signals
+
+_BLOCK = 2**23  # cells of a design that are multiplied at a time
 
 ACTIVATIONS: Mapping[str, Callable[[Floats], Floats]] = {
     "step": lambda z: (z > 0).astype(np.float64),
@@ -99,8 +102,21 @@ class GatedNet:
 
 def designed(signals: Signals, gates: Floats) -> Floats:
     """Return the design matrix of outputs, given gates (n, K): (n, p + K + 1)."""
-    sent = signals.features * gates[:, signals.sensor_of]
-    return np.concatenate([sent, gates, np.ones((len(gates), 1))], axis=1)
+    p, n_sensors = signals.sensor_of.size, gates.shape[1]
+    design = np.empty((len(gates), p + n_sensors + 1))
+    np.multiply(signals.features, gates[:, signals.sensor_of], out=design[:, :p])
+    design[:, p:-1], design[:, -1] = gates, 1.0
+    return design
+
+
+def squared(design: Floats) -> Floats:
+    """Return design' design, with a look at the time after each block of rows."""
+    size = max(1, _BLOCK // design.shape[1])
+    squares = np.zeros((design.shape[1],) * 2)
+    for first in range(0, len(design), size):
+        check_time()
+        squares += design[first : first + size].T @ design[first : first + size]
+    return squares
 
 
 def chances_of(outputs: Floats) -> Floats:

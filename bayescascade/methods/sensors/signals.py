@@ -5,7 +5,7 @@ Columns have mean 0 and variance 1 in the training rows, and are clipped at +-4.
 of one sensor (Rahimi and Recht, 2007). A sensor with a missing cell is dead: it sees zeros.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple, Self
 
@@ -20,6 +20,7 @@ from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.names import near_names
 
 CUT = 4.0
+_BLOCK = 2**22  # cells of the features that are in memory at a time, to predict
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -156,6 +157,12 @@ class Scaling:
             for c in columns
         ]  # fmt: skip
         return cls(means, scales, tuple(waves if n_waves else ()))
+
+    def blocks(self, rows: Matrix, kind: str, columns: Sequence[Integers]) -> Iterator[Signals]:
+        """Yield `signals` of some rows at a time, so memory does not grow with all rows."""
+        size = max(1, _BLOCK // self.signals(rows[:1], kind, columns).sensor_of.size)
+        for first in range(0, max(len(rows), 1), size):
+            yield self.signals(rows[first : first + size], kind, columns)
 
     def signals(self, rows: Matrix, kind: str, columns: Sequence[Integers]) -> Signals:
         """Return the signals for rows of the matrix, given each sensor's columns."""

@@ -31,7 +31,14 @@ from scipy.special import expit, xlogy
 
 from bayescascade.base.arrays import Floats
 from bayescascade.base.watch import check_time
-from bayescascade.methods.sensors.models import Loss, Weights, designed, fast_scores, within
+from bayescascade.methods.sensors.models import (
+    Loss,
+    Weights,
+    designed,
+    fast_scores,
+    squared,
+    within,
+)
 from bayescascade.methods.sensors.signals import Signals
 from bayescascade.methods.sensors.training import Lesson, refitted
 
@@ -161,13 +168,14 @@ def alternated(
         check_time()
         soft = expit(fast_scores(weights, signals)) * signals.alive
         design, theta = designed(signals, soft), weights.theta[:, 0]
-        squares, products = design.T @ design / n, design.T @ y / n
+        squares, products = squared(design) / n, design.T @ y / n
         for _ in range(_STEPS):
             theta = theta - _RATE * (squares @ theta - products)
         weights = weights.with_theta(theta[:, np.newaxis])
         messages = signals.features * weights.predictors[:, 0]
         messages = np.add.reduceat(messages, signals.starts, axis=1) + weights.constants[:, 0]
         for _ in range(_STEPS):
+            check_time()
             soft = expit(fast_scores(weights, signals)) * signals.alive
             errors = (soft * messages).sum(axis=1) + weights.cloud[0] - y
             by_score = errors[:, np.newaxis] * messages * soft * (1 - soft) / n
@@ -190,6 +198,7 @@ def projected(weights: Weights, signals: Signals, costs: Floats, budget: float) 
     target = np.where((z > 0) & closed, 0.0, z)
     gates, offsets = weights.gates.copy(), weights.offsets.copy()
     for k in range(offsets.size):
+        check_time()
         own = signals.sensor_of == k
         columns = np.column_stack([signals.features[:, own], np.ones(len(z))])
         *gates[own], offsets[k] = np.linalg.lstsq(columns, target[:, k], rcond=None)[0]

@@ -25,7 +25,7 @@ from scipy.special import expit
 
 from bayescascade.base.arrays import Floats
 from bayescascade.base.watch import check_time
-from bayescascade.methods.sensors.models import Loss, Weights, designed
+from bayescascade.methods.sensors.models import Loss, Weights, designed, squared
 from bayescascade.methods.sensors.signals import Signals
 
 BATCH = 256
@@ -172,7 +172,7 @@ def refitted(lesson: Lesson, gates: Floats, start: Floats, max_iter: int = 500) 
         return loss + 0.5 * modulus * float(np.sum(theta**2)), slope.ravel()
 
     if not lesson.loss.is_of_classes:
-        squares = matrix.T @ matrix / n
+        squares = squared(matrix) / n
         squares[np.diag_indices_from(squares)] += modulus
         best = cho_solve(cho_factor(squares), matrix.T @ lesson.targets / n)
     else:

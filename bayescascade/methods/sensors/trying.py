@@ -27,7 +27,14 @@ from bayescascade.base.watch import OutOfTime, Watch, check_time
 from bayescascade.costs.limits import is_within
 from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.splitting import split_by_class
-from bayescascade.methods.sensors.models import GatedNet, Weights, designed, fast_sends, within
+from bayescascade.methods.sensors.models import (
+    GatedNet,
+    Weights,
+    designed,
+    fast_sends,
+    squared,
+    within,
+)
 from bayescascade.methods.sensors.training import Lesson, Refit, error_of, opened, refitted
 
 _RIDGE = 1e-6  # share of the largest entry of the squares, in addition to the lesson's ridge
@@ -96,7 +103,7 @@ class _Named:
             np.concatenate([one.signals.features, np.ones((len(one.targets), 1))], axis=1)
             for one in (lesson, judging)
         )
-        self._squares, self._products = design.T @ design, design.T @ lesson.targets
+        self._squares, self._products = squared(design), design.T @ lesson.targets
         ridge = lesson.ridge + _RIDGE * self._squares.max()
         self._squares[np.diag_indices_from(self._squares)] += ridge
         self._targets = judging.targets

@@ -13,7 +13,7 @@ from bayescascade import (
     cost_accuracy_curve,
     explore,
 )
-from bayescascade.methods.sensors import trying
+from bayescascade.methods.sensors import base, signals, trying
 
 SENSORS = {"wrist": ["ax", "ay"], "ankle": ["bx", "by"], "chest": ["c"]}
 HOW = {"sensors": SENSORS, "n_steps": 250, "random_state": 0}
@@ -246,6 +246,41 @@ def test_the_posterior_is_of_what_was_learned(model):
     found = explore(posterior, "langevin", n_steps=50, n_chains=1, starts=[state], until="steps",
                     random_state=0)  # fmt: skip
     assert np.isfinite(found.log_density)
+
+
+def test_many_rows_with_many_features_fit_into_memory(monkeypatch, tmp_path):
+    """Fits learn from a share of them, with every class, and predictions take blocks."""
+    X, y = rows(5000)
+    y[:2] = "rare"
+    how = HOW | {"features": "fourier", "n_fourier": 20, "n_steps": 10, "tradeoff": 0.1}
+    n_features, sizes, made = 5 + 3 * 20, [], signals.Scaling.signals
+
+    def counted(*given):
+        sizes.append(len(given[1]))
+        return made(*given)
+
+    monkeypatch.setattr(signals.Scaling, "signals", counted)
+    monkeypatch.setattr(base, "_MOST_CELLS", 1500 * n_features)
+    monkeypatch.setattr(signals, "_BLOCK", 700 * n_features)
+    model = GatedSensorsClassifier(**how).fit(X, y, *rows(3000, seed=1))
+    assert max(sizes) <= 1503  # each class is rounded up
+    assert f"learned from {sizes[1]:,} random rows, as each has 65 features" in str(model)
+    assert "5,000 rows" in str(model)
+    assert model.classes_.tolist() == ["down", "rare", "up"]
+    limited = GatedSensorsClassifier(**how, time_limit=1000.0).fit(X, y, *rows(3000, seed=1))
+    sizes.clear()
+    in_blocks = model.predict_proba(X)
+    assert model.sends(X).shape == (5000, 3)
+    assert max(sizes) == 700
+    np.testing.assert_array_equal(limited.predict_proba(X), in_blocks)
+    monkeypatch.setattr(signals, "_BLOCK", 5000 * n_features)
+    np.testing.assert_array_equal(model.predict_proba(X), in_blocks)
+    model.save(tmp_path / "m.json")
+    assert bayescascade.load(tmp_path / "m.json").notes_ == model.notes_
+
+    drawn = GatedSensorsRegressor(**how).fit(X, X["c"])
+    assert "learned from 1,500 random rows" in str(drawn)
+    assert "random rows" not in str(drawn.fit(X[:1000], X["c"][:1000]))
 
 
 # -- numbers ---------------------------------------------------------------------------------------

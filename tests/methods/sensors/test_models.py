@@ -6,6 +6,8 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
 from bayescascade import GatePosterior, ParameterError, explore
+from bayescascade.base.watch import OutOfTime
+from bayescascade.methods.sensors import models
 from bayescascade.methods.sensors.models import (
     SOFTMAX,
     SQUARE,
@@ -159,6 +161,21 @@ def test_refits_are_minima_and_their_gaps_hold(n_classes):
     if n_classes:
         early = refitted(lesson, gates, start, max_iter=2)
         assert 1e-4 < early.value - best.value <= early.gap
+
+
+def test_time_ends_long_sums_of_squares_between_blocks_of_rows(monkeypatch):
+    design = np.random.default_rng(0).normal(size=(25, 4))
+    monkeypatch.setattr(models, "_BLOCK", 10 * 4)
+    assert_allclose(models.squared(design), design.T @ design)
+    looks = iter([None, OutOfTime])
+
+    def look():
+        if ends := next(looks):
+            raise ends
+
+    monkeypatch.setattr(models, "check_time", look)
+    with pytest.raises(OutOfTime):
+        models.squared(design)
 
 
 def test_gates_are_kept_within_a_budget():
