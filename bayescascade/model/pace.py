@@ -34,7 +34,8 @@ def run_in_time(
 ) -> samplers.Run[S]:
     """Run an engine for as many steps as fit the time left, by the pace of a few steps.
 
-    If chains could not start again in the time left, these steps are the run. A run with a
+    If these end before a block, one chain is run. If chains could not start again in the time
+    left, these steps are the run. A run with a
     checkpoint plans all steps, because it can be resumed. `blocks` is the engine's name for
     `n_blocks`, and `how` has its other parameters.
     """
@@ -57,7 +58,10 @@ def run_in_time(
         if watch.is_over(of_starts):
             return replace(pilot, timed_out=True)
         n_fitting = n_few
-        if heard[-1] > 0:
+        if heard[-1] == 0:  # not one block of all chains, so one chain has to do
+            starts = how.get("initial_states")
+            how |= {"n_chains": 1, "initial_states": None if starts is None else starts[:1]}
+        else:
             n_a_second = heard[-1] / sum(pilot.seconds.values())
             n_fitting = max(1, min(n_steps, int(_MARGIN * watch.left * n_a_second)))
         if n_fitting < n_steps:
