@@ -358,7 +358,7 @@ class NearBest(Readable, Generic[L]):
         if self.share is None:
             return "their share of the posterior is not known"
         low, high = self.share
-        error = f"exact, ± {max(high - low, 1e-12):.0e}"
+        error = f"exact to {max(high - low, 1e-12):.0e}"
         return f"they hold {share_text(low)} of the posterior ({error})"
 
     def _models_table(self, top: int) -> PrintedTable:

@@ -115,13 +115,13 @@ time_limit, until, checkpoint, resume, progress
     >>> import pandas as pd
     >>> from bayescascade import RuleListClassifier
     >>> frame = pd.DataFrame({"sky": ["grey"] * 20 + ["blue"] * 20, "wind": ["yes", "no"] * 20})
-    >>> model = RuleListClassifier(n_steps=200, random_state=0).fit(frame, frame["sky"] == "grey")
+    >>> model = RuleListClassifier(n_steps=200, random_state=0).fit(frame, frame["sky"] == "blue")
     >>> model.predict(pd.DataFrame({"sky": ["blue"], "wind": ["no"]}))
-    array([False])
-    >>> for text in model.explain({"sky": "grey", "wind": "no"}).split("; "):
+    array([ True])
+    >>> for text in model.explain({"sky": "blue", "wind": "no"}).split("; "):
     ...     print(text)
-    sky is grey: P(True) = 0.95 (95% 0.84-1.00), n = 20
-    average over draws: P(True) = 0.95 (95% 0.82-1.00)
+    sky is blue: P(True) = 0.95 (95% 0.84-1.00), n = 20
+    average over draws: P(True) = 0.95 (95% 0.81-1.00)
     """
 
     model_name: ClassVar[str] = "RuleListClassifier"

@@ -138,7 +138,9 @@ def test_the_same_effect_for_all_is_not_said_to_differ(tmp_path):
     assert str(bayescascade.load(tmp_path / "m.json")) == str(same)
     assert "The effect differs between rows (slope of held-out" in " ".join(str(other).split())
     assert np.ptp(other.effect(X)) > 0.2
-    few = replace(other.average_effect_, sizes=np.array([[270.0, 30.0]]))
+    few = replace(
+        other.average_effect_, n_rows=np.array([[270, 30]]), sizes=np.array([[270.0, 30.0]])
+    )
     assert "was not tested" in replace(other._learned, average=few).sentences()[0]
 
 

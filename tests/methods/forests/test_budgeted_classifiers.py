@@ -163,7 +163,7 @@ def test_arrays_and_numeric_labels_come_back(rng):
     [
         (("parameters", "n_trees"), 3, "a saved model's parameters must be budget, max_depth"),
         (("costs", "groups"), {"blood": ["none"]}, "must be of the columns 'age', .* got 'none'"),
-        (("encoding", "columns", 0), "sex", "must be different names"),
+        (("encoding", "columns", 0), "sex", "columns must be different"),
         (("classes", "values"), ["ill", "ill", "well"], "classes must be different"),
         (("classes", "values"), ["ill", "well"], "counts must be finite numbers of shape"),
         (("feature_shares", 0), 1.5, "feature_shares must be 8 numbers from 0 to 1"),
