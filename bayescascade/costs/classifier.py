@@ -40,6 +40,7 @@ from bayescascade.data.labels import TrainingRows
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.model.matrix_classifier import MatrixClassifier
 from bayescascade.model.record import NOT_SAVED, model_class
+from bayescascade.model.roles import Predicted
 from bayescascade.model.search import Seed
 from bayescascade.report.page import Page
 
@@ -116,6 +117,10 @@ class BudgetedClassifier(MatrixClassifier):
     @abstractmethod
     def _features_read(self, rows: Matrix) -> Flags:
         """Return which features are acquired for each row of the matrix, (n_rows, n_features)."""
+
+    def _answers(self, rows: Matrix) -> tuple[Floats, Flags]:
+        """Return probabilities and acquired features of rows, perhaps in one pass over them."""
+        return self._probabilities(rows), self._features_read(rows)
 
     @abstractmethod
     def _walk(self, encoder: MatrixEncoder) -> Callable[[], Walk]:
@@ -209,16 +214,22 @@ class BudgetedClassifier(MatrixClassifier):
 
     # -- classifying -------------------------------------------------------------------------------
 
-    def _block_words(self, rows: Matrix) -> Mapping[str, Sequence[object]]:
-        return {"acquired": self._acquired_words(rows)}
+    def _predicted(self, rows: Matrix, intervals: bool, explain: bool) -> Predicted:
+        del intervals
+        probabilities, used = self._answers(rows)
+        texts = {"acquired": self._used_words(used)} if explain else {}
+        costs = self.items_.total(self.items_.paid(used))
+        return Predicted(texts, probabilities, costs=costs, used=used)
 
     def _row_costs(self, rows: Matrix) -> Floats:
         return self.items_.total(self.items_.paid(self._features_read(rows)))
 
     def _acquired_words(self, rows: Matrix) -> list[str]:
         """Return in words the features that each row of the matrix acquires."""
-        used = self._features_read(rows).tolist()
-        return [", ".join(compress(self.feature_texts, row)) for row in used]
+        return self._used_words(self._features_read(rows))
+
+    def _used_words(self, used: Flags) -> list[str]:
+        return [", ".join(compress(self.feature_texts, row)) for row in used.tolist()]
 
     def acquisition_cost(self, X: Any) -> Floats:
         """Return the cost of classifying each row, (n_rows,) float64.

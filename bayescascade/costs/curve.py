@@ -15,8 +15,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from bayescascade.base.arrays import Flags
+from bayescascade.base.arrays import Flags, Floats
 from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.costs.classifier import BudgetedClassifier
 from bayescascade.data.labels import check_labels
 from bayescascade.data.levels import level_text
 from bayescascade.model.standard_errors import WeightedMean, share_error
@@ -280,7 +281,7 @@ def _classifiers(entry: Any) -> Iterator[Any]:
 
 
 def _measured(label: str, model: Any, X_test: Any, truth: NDArray[Any]) -> CurvePoint:
-    predicted = np.asarray(model.predict(X_test))
+    predicted, costs, n_features = _answers(model, X_test)
     if len(predicted) != len(truth):
         raise DataError(f"y_test must have a label per row, {len(predicted)}, got {len(truth)}")
     if not np.isin(truth, model.classes_).any():  # such as text instead of numbers
@@ -289,16 +290,28 @@ def _measured(label: str, model: Any, X_test: Any, truth: NDArray[Any]) -> Curve
             f"{truth.tolist()[0]!r} in row 1, not one of "
             f"{', '.join(repr(label) for label in model.classes_.tolist())}"
         )
-    costs = np.asarray(model.acquisition_cost(X_test), np.float64)
-    n_features = math.nan
-    if hasattr(model, "features_used"):
-        n_features = float(np.asarray(model.features_used(X_test)).sum(axis=1).mean())
     forest = getattr(model, "forest_", None)
     sizes = (None, None) if forest is None else (forest.n_trees, forest.n_splits)
     cost = WeightedMean()
     cost.add(costs)
     wrong = _share(predicted != truth)
     return CurvePoint(label, cost.mean, cost.standard_error, *wrong, n_features, *sizes)
+
+
+def _answers(model: Any, X: Any) -> tuple[NDArray[Any], Floats, float]:
+    """Return predicted labels, costs of rows, and their mean number of features."""
+    if isinstance(model, BudgetedClassifier):  # which follows rows once for all of these
+        found = model.predict_block(X, 1)
+        assert found.probabilities is not None
+        assert found.costs is not None
+        assert found.used is not None
+        labels = model.classes_[model.decision().choose(found.probabilities)]
+        return labels, found.costs, float(found.used.sum(axis=1).mean())
+    n_features = math.nan
+    labels, costs = np.asarray(model.predict(X)), np.asarray(model.acquisition_cost(X), np.float64)
+    if hasattr(model, "features_used"):
+        n_features = float(np.asarray(model.features_used(X)).sum(axis=1).mean())
+    return labels, costs, n_features
 
 
 def _share(wrong: Flags) -> tuple[float, float]:

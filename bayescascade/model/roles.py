@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, runtime_check
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from bayescascade.base.arrays import Codes, Floats
+from bayescascade.base.arrays import Codes, Flags, Floats
 from bayescascade.data.schema import Schema
 from bayescascade.data.unknown import UnknownCells
 from bayescascade.model.conditionals import PredictedColumn
@@ -157,6 +157,7 @@ class Predicted(NamedTuple):
     values: Floats | None = None  # (n_rows,), for a model that predicts numbers
     intervals: Floats | None = None  # (n_rows, n_classes, 2), 95 % intervals
     costs: Floats | None = None  # (n_rows,) >= 0, costs of features, if there are any
+    used: Flags | None = None  # (n_rows, n_features), the features that are acquired
 
 
 @runtime_checkable

@@ -326,6 +326,7 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
     ignored = _of_chosen("ignored")
     _means = _of_chosen("_means")
     _features_read = _of_chosen("_features_read")
+    _answers = _of_chosen("_answers")
     _walk = _of_chosen("_walk")
     _reads_nothing = _of_chosen("_reads_nothing")
     _cut_down = _of_chosen("_cut_down")

@@ -57,12 +57,13 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
 
     Notes
     -----
-    Nan (2018), chapter 2, with the errata of the documentation. A saved file contains the rows,
-    because prediction needs them. Costs, shares and choices are measured on at most 2,000
-    validation rows. If there are fewer than 1,000, training rows are used as well, each left out of
-    its own neighborhoods. Without labels of validation rows, only training rows are used. Reported
-    accuracies are calibrated: their log odds are shifted so that, for each number of features,
-    their mean is the observed accuracy.
+    Nan (2018), chapter 2, with the errata of the documentation. The classifier learns from all
+    rows. Neighbors are sought among 20,000 rows, drawn by class, if there are more; a note says so.
+    A saved file contains these rows, because prediction needs them. Costs, shares and choices are
+    measured on at most 2,000 validation rows. If there are fewer than 1,000, kept training rows are
+    used as well, each left out of its own neighborhoods. Without labels of validation rows, only
+    kept training rows are used. Reported accuracies are calibrated: their log odds are shifted so
+    that, for each number of features, their mean is the observed accuracy.
 
     For equal costs, ``margins="in_sample"``, ``ties="first"``, ``stop="threshold"`` and
     ``predict_by="margin"`` give the algorithm of the paper.
@@ -128,6 +129,10 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
             self.rest, self.ties,
         )  # fmt: skip
         found = fit.learn(training, np.random.default_rng(self.random_state), watch)
+        n_kept = len(next(iter(found.around.values())).rows)
+        if n_kept < self.n_rows_:
+            kept = f"neighbors are sought among {n_kept:,} of {self.n_rows_:,} rows"
+            self.notes_ = (*self.notes_, kept)
         return _Trial(found, training, watch)
 
     def _check_parameters(self) -> None:
@@ -176,7 +181,7 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
     # -- hooks of budgeted classifiers -------------------------------------------------------------
 
     def _features_read(self, rows: Matrix) -> Flags:
-        return self._asks.used(rows)
+        return self._asks.ends(rows).used
 
     def _walk(self, encoder: MatrixEncoder) -> Callable[[], Walk]:
         return self._asks.walk(encoder)
@@ -234,7 +239,11 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
         return self.classes_.tolist()[int(self._asks.shares.argmax())]
 
     def _probabilities(self, rows: Matrix) -> Floats:
-        return self._asks.probabilities(rows)
+        return self._asks.ends(rows).probabilities
+
+    def _answers(self, rows: Matrix) -> tuple[Floats, Flags]:
+        ends = self._asks.ends(rows)
+        return ends.probabilities, ends.used
 
     def _reasons(self, X: Any) -> list[str]:
         return self._asks.reasons(self._matrix(X), self._encoder)

@@ -91,14 +91,6 @@ class NearestPolicy:
             return Ends(used, found.votes[at], accuracy)
         return Ends(used, hedged(found.scores[at], accuracy), accuracy)
 
-    def used(self, rows: Floats) -> Flags:
-        """Return the features that rows acquire, (m, d) bool."""
-        return self.ends(rows).used
-
-    def probabilities(self, rows: Floats) -> Floats:
-        """Return class probabilities, (m, n_classes)."""
-        return self.ends(rows).probabilities
-
     def reasons(self, rows: Floats, encoder: MatrixEncoder) -> list[str]:
         """Return in words the features of each row, and its estimated accuracy."""
         ends, names = self.ends(rows), np.array(encoder.names, object)

@@ -8,6 +8,9 @@ costs one fit.
 Within a time limit, the classifier has fewer stumps, and the margins of its own rows serve as those
 of other rows: few stumps do not adapt to many rows. Judging rows are followed in blocks, each of
 which is spread over all of them, so that the first blocks can judge if there is no time for more.
+
+The classifier learns from all rows. Neighbors are sought among `MOST_KEPT` of them, so that the
+work for a row and the size of a file do not grow with the table.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +26,7 @@ from bayescascade.costs.choice import FEW_ROWS, Choice
 from bayescascade.costs.items import CostItems
 from bayescascade.costs.limits import is_within
 from bayescascade.data.labels import TrainingRows
+from bayescascade.data.splitting import split_by_class
 from bayescascade.methods.margin_neighbors.kernels.steps import Routes
 from bayescascade.methods.margin_neighbors.margins import (
     N_FOLDS,
@@ -40,7 +44,10 @@ _N_HALVINGS = 50  # halvings of the interval of an offset
 _MOST_OFFSET = 20.0  # nats
 
 MOST_JUDGES = 2000
-"""Maximum number of judging rows: each takes a way through all training rows."""
+"""Maximum number of judging rows: each takes a way through all kept rows."""
+
+MOST_KEPT = 20_000
+"""Number of rows to seek neighbors among, if there are more; see `some_of_each_class`."""
 
 _OF_CLASSIFIER, _OF_FOLDS = 0.4, 0.5
 """Shares of the time left for the classifier of all rows, and then for those of the folds."""
@@ -251,7 +258,8 @@ class NearestFit:
         """Return the rules to choose from, judged on the judging rows."""
         kept = training.weights > 0
         rows, labels, sizes = training.rows[kept], training.labels[kept], training.weights[kept]
-        asked = self._asked(float(sizes.sum()))
+        near = some_of_each_class(labels, generator)
+        asked = self._asked(float(sizes[near].sum()))
         estimator = self.estimator
         if estimator is None:
             estimator = default_classifier(int(generator.integers(2**31)), training.n_classes)
@@ -270,6 +278,8 @@ class NearestFit:
         if is_crossed or (needs_folds and not is_late):
             with watch.watching(), watch.part(_OF_FOLDS, is_final=True):
                 parts["out_of_fold"] = out_of_fold(estimator, full, cells, labels, sizes, starts)
+        rows, labels, sizes = rows[near], labels[near], sizes[near]
+        parts = {margins: each[near] for margins, each in parts.items()}
         around: dict[str, Neighborhoods] = {
             margins: Neighborhoods(
                 rows, labels, sizes, standard, self.source, parts[margins], full,
@@ -301,7 +311,7 @@ class NearestFit:
         """Return the choices to try."""
         if self.n_neighbors is not None and self.n_neighbors > weight:
             raise ParameterError(
-                f"n_neighbors must be at most {weight:,.12g}, the weight of the rows, "
+                f"n_neighbors must be at most {weight:,.12g}, the weight of the kept rows, "
                 f"got {self.n_neighbors}"
             )
         most = max(1, int(weight // 2))
@@ -358,6 +368,14 @@ class ChosenNearest(NamedTuple):
 def measured(n_rows: int, generator: np.random.Generator, watch: Watch) -> Integers:
     """Return the indices of the rows whose cost is measured: few if the time is up."""
     return some(n_rows, generator, _MOST_LATE if watch.is_over() else MOST_JUDGES)
+
+
+def some_of_each_class(labels: Integers, generator: np.random.Generator) -> Integers:
+    """Return the indices of all rows or, of more than `MOST_KEPT`, about this number by class."""
+    share = MOST_KEPT / len(labels)
+    if share >= 1:
+        return np.arange(len(labels))
+    return np.flatnonzero(split_by_class(labels, (share, 1 - share), generator) == 0)
 
 
 def some(n_rows: int, generator: np.random.Generator, most: int = MOST_JUDGES) -> Integers:

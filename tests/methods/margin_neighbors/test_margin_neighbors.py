@@ -13,9 +13,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 import bayescascade
-from bayescascade import FeatureCosts, MarginNeighborsClassifier
+from bayescascade import FeatureCosts, MarginNeighborsClassifier, cost_accuracy_curve
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
+from bayescascade.methods.margin_neighbors import nearest_fitting
 from bayescascade.methods.margin_neighbors.margins import fit_additive, out_of_fold
+from bayescascade.methods.margin_neighbors.rule import Neighborhoods
 from tests.methods.margin_neighbors import slow_rule
 
 COSTS = FeatureCosts({0: 1.0, 1: 2.0, 3: 0.5}, groups={"blood": [2, 3]})
@@ -268,6 +270,44 @@ def test_files_of_too_few_rows_are_refused(fitted, tmp_path):
         (tmp_path / "f.json").write_text(json.dumps({**record, "asks": asks}))
         with pytest.raises(ModelFileError):
             bayescascade.load(tmp_path / "f.json")
+
+
+def test_of_many_rows_some_of_each_class_are_neighbors(monkeypatch):
+    """The work for a row and its file do not grow; the classifier still learns from all rows."""
+    X, y = grid(400, 0)
+    y[:3] = 2
+    whole = MarginNeighborsClassifier(LogisticRegression(), budget=4.0, random_state=0).fit(X, y)
+    assert "neighbors are sought" not in str(whole)
+    monkeypatch.setattr(nearest_fitting, "MOST_KEPT", 100)
+    model = MarginNeighborsClassifier(LogisticRegression(), budget=4.0, random_state=0).fit(X, y)
+    around = model._asks.around
+    counts = np.bincount(y) / 4
+    assert (np.abs(np.bincount(around.labels) - counts) < 1).all()
+    assert f"neighbors are sought among {len(around.rows)} of 400 rows" in str(model)
+    np.testing.assert_array_equal(around.full.weights, whole._asks.around.full.weights)
+    others, labels = grid(500, 1)
+    assert model.score(others, labels) > 0.8
+    again = MarginNeighborsClassifier.from_record(model.to_record())
+    np.testing.assert_array_equal(again.predict(others), model.predict(others))
+    with pytest.raises(ParameterError, match="n_neighbors must be at most 10"):
+        MarginNeighborsClassifier(LogisticRegression(), n_neighbors=110).fit(X, y)
+
+
+def test_a_curve_follows_rows_once(fitted, monkeypatch):
+    model, X = fitted
+    labels, costs = model.predict(X), model.acquisition_cost(X)
+    n_features = model.features_used(X).sum(axis=1).mean()
+    n_followed, routes = [], Neighborhoods.routes
+
+    def counted(around, rows, *given):
+        n_followed.append(len(rows))
+        return routes(around, rows, *given)
+
+    monkeypatch.setattr(Neighborhoods, "routes", counted)
+    point = cost_accuracy_curve(model, X, np.zeros(len(X), np.int64)).points[0]
+    assert n_followed == [len(X)]
+    assert point.error == (labels != 0).mean()
+    assert (point.cost, point.n_features) == pytest.approx((costs.mean(), n_features))
 
 
 def test_a_row_is_no_neighbor_of_its_own():

@@ -1,7 +1,7 @@
 """Rows on their way: neighbors in the measured features, and gains of further features.
 
 Distances grow feature by feature. The largest new distance of the previous neighbors is an upper
-bound of the new radius, so a step is one pass over the rows, and a selection among those within it.
+bound of the new radius, so a step is one pass over the rows, and a heap holds the nearest so far.
 """
 
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ Array = NDArray[Any]  # the docstrings give dtypes
 
 _SAME = 1e-12  # shares of neighbors: smaller differences are ties
 _ROUNDING = 1e-9  # relative, of squared distances and costs
+_TINY = 1e-300  # distances of 0 are below it
 
 
 class Surroundings(NamedTuple):
@@ -96,62 +97,82 @@ class Routes(NamedTuple):
 
 
 @inner_kernel
-def radius(keys, sizes, n, least):
-    """Return the least key up to which sizes sum to `least`; reorders the first n of both."""
-    low, high, below = 0, n - 1, 0.0
-    while low < high:
-        pivot = keys[(low + high) // 2]
-        left, place, right = low, low, high
-        inside, equal = 0.0, 0.0
-        while place <= right:
-            key = keys[place]
-            if key < pivot:
-                inside += sizes[place]
-                keys[place], keys[left] = keys[left], key
-                sizes[place], sizes[left] = sizes[left], sizes[place]
-                left += 1
-                place += 1
-            elif key > pivot:
-                keys[place], keys[right] = keys[right], key
-                sizes[place], sizes[right] = sizes[right], sizes[place]
-                right -= 1
-            else:
-                equal += sizes[place]
-                place += 1
-        if below + inside >= least:
-            high = left - 1
-        elif below + inside + equal >= least:
-            return pivot
-        else:
-            below += inside + equal
-            low = right + 1
-    return keys[min(low, n - 1)]
+def push(keys, sizes, n, key, size):
+    """Add to a heap of n keys, the largest first, and their sizes."""
+    place = n
+    while place > 0 and keys[(place - 1) // 2] < key:
+        above = (place - 1) // 2
+        keys[place], sizes[place] = keys[above], sizes[above]
+        place = above
+    keys[place], sizes[place] = key, size
+
+
+@inner_kernel
+def pop(keys, sizes, n):
+    """Remove the largest of n keys of a heap."""
+    key, size, place = keys[n - 1], sizes[n - 1], 0
+    while 2 * place + 1 < n - 1:
+        below = 2 * place + 1
+        if below + 1 < n - 1 and keys[below + 1] > keys[below]:
+            below += 1
+        if keys[below] <= key:
+            break
+        keys[place], sizes[place] = keys[below], sizes[below]
+        place = below
+    keys[place], sizes[place] = key, size
+
+
+@inner_kernel
+def find_within(around, work, bound):
+    """Fill in rows nearer than a bound, and all neighbors; return how many, and the radius."""
+    n_near, n_keys, total = 0, 0, 0.0
+    least = around.n_neighbors * (1.0 - _ROUNDING)
+    for row in range(work.distances.size):
+        distance = work.distances[row]
+        if distance >= bound:
+            continue
+        work.near[n_near] = row
+        n_near += 1
+        if total >= least and distance >= work.keys[0]:  # a tie
+            continue
+        push(work.keys, work.sizes, n_keys, distance, around.weights[row])
+        n_keys += 1
+        total += around.weights[row]
+        while total - work.sizes[0] >= least:
+            total -= work.sizes[0]
+            pop(work.keys, work.sizes, n_keys)
+            n_keys -= 1
+        if total >= least:
+            bound = min(bound, just_above(work.keys[0]))
+    return n_near, work.keys[0]
+
+
+@inner_kernel
+def just_above(distance):
+    """Return a number above a distance and those that equal it up to rounding."""
+    return distance * (1.0 + 2.0 * _ROUNDING) + _TINY
 
 
 @inner_kernel
 def find_near(around, work, n_before):
     """Fill in the neighbors, given distances and n_before previous neighbors; return how many."""
-    n, bound = work.distances.size, np.inf
+    bound = np.inf
     if n_before > 0:
         bound = 0.0
         for place in range(n_before):
             bound = max(bound, work.distances[work.near[place]])
-    n_keys = 0
-    for row in range(n):
-        if work.distances[row] <= bound and work.distances[row] < np.inf:
-            work.keys[n_keys] = work.distances[row]
-            work.sizes[n_keys] = around.weights[row]
-            n_keys += 1
-    last = radius(work.keys, work.sizes, n_keys, around.n_neighbors * (1.0 - _ROUNDING))
+        bound = just_above(bound)
+    n, last = find_within(around, work, bound)
     inside, outside = last * (1.0 - _ROUNDING), last * (1.0 + _ROUNDING)
     left = np.inf
     if not around.has_ties:
         left = around.n_neighbors
-        for row in range(n):
-            if work.distances[row] < inside:
-                left -= around.weights[row]
+        for place in range(n):
+            if work.distances[work.near[place]] < inside:
+                left -= around.weights[work.near[place]]
     n_near = 0
-    for row in range(n):
+    for place in range(n):
+        row = work.near[place]
         if work.distances[row] > outside:
             continue
         if work.distances[row] >= inside:
