@@ -422,9 +422,9 @@ class Cascade(HasNearBest, DensityEstimator[Tree, CountedTree, LearnedDensityTre
 
     def _alternatives(
         self,
-        nats: float,  # noqa: ARG002 - trees are listed as far as they are needed
+        nats: float,
     ) -> Alternatives[Any, LearnedDensityTree]:
-        return alternatives(self)
+        return alternatives(self, nats)
 
     def _count(self, state: Tree) -> CountedTree:
         counts, _ = self.posterior_.node_statistics(state)

@@ -3,10 +3,12 @@
 `cascade` is a fitted `Cascade`, which imports this module.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from math import exp
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy.special import logsumexp
 
 from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import ParameterError
@@ -30,8 +32,8 @@ class Without(NamedTuple):
     log_likelihood: float  # the same for the likelihood alone; negative if the prior is against it
 
 
-def alternatives(cascade: Any) -> Alternatives[Any, LearnedDensityTree]:
-    """Return the trees of a fitted cascade, the best first."""
+def alternatives(cascade: Any, nats: float) -> Alternatives[Any, LearnedDensityTree]:
+    """Return the trees of a fitted cascade, the best first, at least to `nats` below it."""
     schema, exact = cascade.schema_, summed_of(cascade)
     has_sets = isinstance(cascade._model(), LeafModel) and not cascade._model().is_generative
 
@@ -50,18 +52,29 @@ def alternatives(cascade: Any) -> Alternatives[Any, LearnedDensityTree]:
         codes = cascade.encode(X)
         return np.array([one.score_codes(codes) for one in models])
 
-    found, states, log_sum = "", _in_order(exact, has_sets) if exact else iter(()), None
+    states: Iterable[Alternative[Any]]
+    nouns = ("tree", "trees")
     if exact is None:
         drawn = _drawn(cascade)
-        found, states = f"among {count_of(len(drawn), 'drawn tree')}", _near(drawn, cascade)
+        states = list(_near(drawn, cascade))
+        log_sum = None if has_sets else _sum_of_shallow(cascade)
+        found, is_proved = f"among {count_of(len(drawn), 'drawn tree')}", False
+        if log_sum is not None:
+            densities = [one.log_posterior for one in states]
+            listed = exp(logsumexp(densities) - log_sum[1])
+            is_proved = 1.0 - listed < exp(densities[0] - nats - log_sum[1])
+            if not cascade.exact_.is_complete:
+                depth = f"of depth up to {cascade.exact_.max_depth}"
+                nouns = (f"tree {depth}", f"trees {depth}")
     else:
+        states, found, is_proved = _in_order(exact, has_sets), "", True
         log_sum = (exact.log_normalizer - exact.error, exact.log_normalizer + exact.error)
     return Alternatives(
         states=states,
-        is_proved=exact is not None,
+        is_proved=is_proved,
         log_sum=log_sum,
         found=found,
-        nouns=("tree", "trees"),
+        nouns=nouns,
         same="trees with the same leaves" if exact and has_sets else "",
         readable=lambda state: cascade._readable(counted_of(state)),
         importances=gains_of,
@@ -92,6 +105,20 @@ def summed_of(cascade: Any) -> "SummedPosterior | None":
     exact = cascade.__dict__.get("exact_")
     is_tied = getattr(cascade._model(), "feature_inclusion", None) is not None
     return exact if isinstance(exact, SummedPosterior) and not is_tied else None
+
+
+def _sum_of_shallow(cascade: Any) -> tuple[float, float] | None:
+    """Return bounds on the log sum over all trees of a depth, nats; None if it is not known.
+
+    The draws are of these trees. A tree that was not drawn is at most as probable as all that were
+    not drawn together, so often none of them can be near the best.
+    """
+    from bayescascade.methods.cascades.shallow_trees import ShallowTrees
+
+    exact = cascade.__dict__.get("exact_")
+    if not isinstance(exact, ShallowTrees) or exact.temper is not None:
+        return None
+    return exact.log_normalizer - exact.rounding, exact.log_normalizer + exact.rounding
 
 
 def _in_order(exact: "SummedPosterior", has_sets: bool) -> Iterator[Alternative[Any]]:

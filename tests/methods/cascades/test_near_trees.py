@@ -52,6 +52,23 @@ def test_counts_shares_and_sets_are_those_of_all_trees(kind, frame):
     assert "wind or copy" in render(near.page()) or "copy or wind" in render(near.page())
 
 
+def test_draws_that_hold_nearly_all_are_a_proof(frame):
+    """Trees of dependent leaves have no order, but what was not drawn has little probability."""
+    model = BranchCascade(leaf="dependent", partitions="levels", search="exact", random_state=0)
+    near = model.fit(frame).near_best(4.0)
+    exact, log_density = model.exact_, model.posterior_.log_density
+    everything = {one: log_density(one) for one in exact.sample(20_000, 1)}
+    kept = sorted((d for d in everything.values() if d >= max(everything.values()) - 4), key=float)
+    assert near.is_complete
+    assert_allclose(near.log_posteriors, kept[::-1], **CLOSE)
+    share = np.exp(np.array(kept) - exact.log_normalizer).sum()
+    assert near.share[0] <= share <= near.share[1]
+    best = [draw for draw in model._draws.counted if draw.tree == near.models[0].tree][:1]
+    model._draws = model._draws._replace(counted=best, times=np.ones(1))  # as if it was drawn alone
+    assert len(near.models) > 1
+    assert not model.near_best(4.0).is_complete
+
+
 def test_a_file_has_draws_but_no_proof(frame, tmp_path):
     """What is read from a file must not be called complete."""
     model = BranchCascade(search="exact", random_state=0).fit(frame)
