@@ -45,16 +45,8 @@ OTHER_CLASSES = [
     BudgetPruneClassifier(RandomForestClassifier(3), random_state=0),
     BudgetTreeClassifier(n_steps=50, **CHAIN),
     GatedSensorsClassifier(n_steps=5, tradeoff=0.1, random_state=0),
-]
-OTHER_WAYS = [
     AutoBudgetClassifier(methods=("prune",), n_trees=2, time_limit=None, random_state=0),
-    AdaptiveClassifier(n_trees=3, learner="linear", full_share=0.3, random_state=0),
     GreedyMiserClassifier(n_boosted=3, tradeoff=0.01, random_state=0),
-    NeighborCompressionClassifier(max_iter=2, n_jobs=1),
-    *(RadoBoostClassifier(learner=one, random_state=0) for one in ("map", "moments")),
-    RuleListClassifier(
-        n_steps=100, n_chains=1, predictive="average", missing="level", unknown="ignore"
-    ),
 ]
 
 
@@ -90,9 +82,9 @@ def test_conventions_of_rare_classes(estimator, check):
 
 
 @pytest.mark.slow
-@parametrize_with_checks([*OTHER_CLASSES, *OTHER_WAYS], expected_failed_checks=_own_faults)
+@parametrize_with_checks(OTHER_CLASSES, expected_failed_checks=_own_faults)
 def test_conventions_of_others(estimator, check):
-    """Of classes on the bases of those above, and of other learners and averages."""
+    """Of classes on the bases of those above."""
     check(estimator)
 
 
