@@ -40,6 +40,9 @@ def run_in_time(
     `n_blocks`, and `how` has its other parameters.
     """
     n_fitting, n_fitting_blocks = n_steps, n_blocks
+    starts = how.get("initial_states")
+    if starts is not None:
+        how["n_chains"] = len(starts)  # one, if the time was short before
     if watch.left < inf and checkpoint is None:
         heard = [0]
         n_few, before = min(max(1, n_steps // _PART), _MOST_STEPS), watch.left
@@ -59,7 +62,6 @@ def run_in_time(
             return replace(pilot, timed_out=True)
         n_fitting = n_few
         if heard[-1] == 0:  # not one block of all chains, so one chain has to do
-            starts = how.get("initial_states")
             how |= {"n_chains": 1, "initial_states": None if starts is None else starts[:1]}
         else:
             n_a_second = heard[-1] / sum(pilot.seconds.values())

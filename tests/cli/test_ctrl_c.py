@@ -15,6 +15,7 @@ from bayescascade.cli import learning
 from bayescascade.cli.application import application
 from tests.commands import invoke
 
+AGAIN = 30.0  # seconds
 LONGEST = 120.0  # seconds from Ctrl-C to the end: what is compiled, or one long step, is finished
 
 TARGET = ("--target", "y")
@@ -66,20 +67,27 @@ def data(tmp_path_factory):
 
 
 def pressed(monkeypatch, seconds, *arguments):
-    """Run a command with a real Ctrl-C some seconds after its search began; check how it ends."""
+    """Run a command with a real Ctrl-C some seconds after its search began; check how it ends.
+
+    Like a user, press again if nothing happens: Python ignores a signal that comes in a callback of
+    its garbage collector, such as while a process is being started.
+    """
     fit, pressed_at = learning._fit, []
 
-    def press():
-        pressed_at.append(time.monotonic())
-        os.kill(os.getpid(), signal.SIGINT)
+    def press(is_over):
+        wait = seconds
+        while not is_over.wait(wait):
+            pressed_at.append(time.monotonic())
+            os.kill(os.getpid(), signal.SIGINT)
+            wait = AGAIN
 
     def fit_and_press(task, lesson):
-        timer = threading.Timer(seconds, press)
-        timer.start()
+        is_over = threading.Event()
+        threading.Thread(target=press, args=(is_over,), daemon=True).start()
         try:
             return fit(task, lesson)
         finally:
-            timer.cancel()
+            is_over.set()
 
     monkeypatch.setattr(learning, "_fit", fit_and_press)
     found = invoke(*arguments)

@@ -57,7 +57,9 @@ def test_same_seed_as_in_python(name, model, request):
     [
         (("fit", TITANIC, "--leaf", "uniform", *SAMPLED, "--steps", 500), "tree"),
         pytest.param(
-            ("fit", TITANIC, "--model", "rules", "--steps", 2_000), "list", marks=pytest.mark.slow
+            ("fit", TITANIC, "--model", "rules", *SAMPLED, "--steps", 2_000),
+            "list",
+            marks=pytest.mark.slow,
         ),
         pytest.param(
             ("classify", TIC_TAC_TOE, "--target", "outcome", "--steps", 2_000, "--cv", 0),

@@ -245,7 +245,7 @@ def test_any_boxes_are_those_of_the_model(rng):
     for _ in range(8):
         ends = np.sort(rng.choice([-0.5, 0.3, 0.5, 0.7, 1.5], (2, 2, 11)), axis=0)
         ends[0][rng.random((2, 11)) < 0.8], ends[1][rng.random((2, 11)) < 0.8] = -np.inf, np.inf
-        model._best = replace(model._best, union=BoxUnion(*ends))
+        model._best = replace(model._best, union=BoxUnion(*ends), sides=())
         expected = model.predict_proba(frame)
         told = asked(frame, *(model.to_sql(label) for label in (False, True)))
         assert_allclose(told, expected, atol=1e-12)
