@@ -43,3 +43,19 @@ def test_slow_starts_are_not_repeated_when_time_is_short(seconds, n_runs):
     )  # fmt: skip
     assert target.n_starts == 4 * n_runs
     assert run.timed_out
+
+
+def test_one_chain_is_run_if_the_time_is_too_short_for_all():
+    """With 60,000 rows, a block of all replicas of four chains took longer than the limit."""
+    target = Slow(0.1)
+    given = {
+        "n_steps": 10**7, "n_blocks": 100, "blocks": "n_draws", "progress": None,
+        "checkpoint": None, "n_chains": 4, "n_jobs": 1, "moves": {"step": Step()},
+        "seed": np.random.SeedSequence(0),
+    }  # fmt: skip
+    run = run_in_time(samplers.metropolis, target, Watch(2.0), **given)
+    assert target.n_starts == 4 + 1
+    assert run.timed_out
+    starts = run.final_states  # of annealing, for the chains after it
+    run = run_in_time(samplers.metropolis, target, Watch(0.2), initial_states=starts, **given)
+    assert len(run.final_states) == 1
