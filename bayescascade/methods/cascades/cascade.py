@@ -420,10 +420,7 @@ class Cascade(HasNearBest, DensityEstimator[Tree, CountedTree, LearnedDensityTre
         check_is_fitted(self, "_best")
         return without(self, column)
 
-    def _alternatives(
-        self,
-        nats: float,
-    ) -> Alternatives[Any, LearnedDensityTree]:
+    def _alternatives(self, nats: float) -> Alternatives[Any, LearnedDensityTree]:
         return alternatives(self, nats)
 
     def _count(self, state: Tree) -> CountedTree:

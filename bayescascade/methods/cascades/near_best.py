@@ -116,8 +116,8 @@ def _sum_of_shallow(cascade: Any) -> tuple[float, float] | None:
     from bayescascade.methods.cascades.shallow_trees import ShallowTrees
 
     exact = cascade.__dict__.get("exact_")
-    if not isinstance(exact, ShallowTrees) or exact.temper is not None:
-        return None
+    if not isinstance(exact, ShallowTrees) or exact.temper is not None or not exact.max_depth:
+        return None  # without splits there is one tree, so a proof would say nothing
     return exact.log_normalizer - exact.rounding, exact.log_normalizer + exact.rounding
 
 

@@ -41,7 +41,7 @@ from bayescascade.report.page import Page, Pieces, count_of
 _STEPS, _WORK = 125_000, 1e9  # default steps, and operations of all chains
 _OF_ROUND = 0.3  # largest share of the operations for the first steps
 _ANNEALING, _REPLICAS = 1.6, 0.4  # steps of annealing and of a replica, of those of a first round
-_ROUNDS, _MOST_ROUNDS = 4, 7  # of plain chains; the latter with effort "thorough"
+_ROUNDS, _MOST_ROUNDS = 4, 7  # of plain chains, by default and with effort "thorough"
 _USUAL_RULES = 8
 _ALL_DRAWS = 1_000  # at least, of all chains until they agree
 _OF_PROOF = 20  # operations of an exact search, for each of chains

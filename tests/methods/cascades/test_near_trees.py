@@ -69,6 +69,13 @@ def test_draws_that_hold_nearly_all_are_a_proof(frame):
     assert not model.near_best(4.0).is_complete
 
 
+def test_one_tree_without_splits_is_no_proof(frame):
+    """It is the only tree of its depth, which says nothing about trees that split."""
+    model = BranchCascade(leaf="dependent", partitions="levels", search="exact", max_depth=0)
+    near = model.fit(frame).near_best()
+    assert (len(near.models), near.is_complete, near.share) == (1, False, None)
+
+
 def test_a_file_has_draws_but_no_proof(frame, tmp_path):
     """What is read from a file must not be called complete."""
     model = BranchCascade(search="exact", random_state=0).fit(frame)
