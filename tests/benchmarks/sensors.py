@@ -1,29 +1,25 @@
 """What gated sensors get right at each mean cost, beside sets that always send.
 
     BAYESCASCADE_DATA=folder python -m tests.benchmarks.sensors [--data-sets pendigits ...]
-    python -m tests.benchmarks.sensors --recovery
 
 A third of the rows tests; splits are by seed. Sensors are the 8 points of a pen (pendigits), 16
 tiles of 7 x 7 pixels (mnist_10k), or 8 spans of 77 columns (isolet, whose last one has one more);
 each costs 1. For each budget: accuracy and mean cost of the test rows of the best within it, of
 sensors that always send alone, and of gates alone. With `--by-name`, OPT-Direct soft and with the
 hard gates that count, and the relaxation. Then the nearest neighbor by each sensor, and their vote.
-`--recovery` needs no data: how often the weights of (7.1) are found from random starts.
 """
 
 import time
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit
 from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 
 from bayescascade import GatedSensorsClassifier
 from bayescascade.base.threads import single_threaded
-from bayescascade.methods.sensors.models import SOFTMAX, GatedNet, Weights
-from bayescascade.methods.sensors.signals import Scaling, Sensors, Signals
-from bayescascade.methods.sensors.smooth import alternated, smooth
+from bayescascade.methods.sensors.models import SOFTMAX, GatedNet
+from bayescascade.methods.sensors.signals import Scaling, Sensors
 from bayescascade.methods.sensors.training import Lesson, opened, trained
 from tests.benchmarks.figures import parser, say
 
@@ -42,11 +38,7 @@ def main():
     made.add_argument("--features", default="linear")
     made.add_argument("--by-name", action="store_true")
     made.add_argument("--neighbors", action="store_true")
-    made.add_argument("--recovery", action="store_true")
     arguments = made.parse_args()
-    if arguments.recovery:
-        recovery()
-        return
     for name in arguments.data_sets:
         X, y, sensors = problem(arguments.data, name)
         say(f"\n{name}: {len(y):,} rows, {len(sensors)} sensors, {arguments.features} features")
@@ -156,49 +148,6 @@ def neighbors(splits, sensors):
         votes.append((classes[counts.argmax(axis=1)] == y_test).mean())
     texts = " ".join(f"{one:.3f}" for one in np.mean(alone, axis=0))
     say(f"nearest neighbor by sensor: {texts}; by vote {np.mean(votes):.4f}")
-
-
-def recovery():
-    """Print how often weights are found to 1e-5, of 20 truths and 2,000 rows without noise."""
-    for n_sensors, width in ((2, 2), (5, 2), (2, 10), (10, 5)):
-        errors, seconds = [], []
-        for seed in range(20):
-            signals, y, truth = _truth(n_sensors, width, seed)
-            began = time.process_time()
-            with single_threaded():
-                found = smooth(signals, y, 50, np.random.default_rng(1000 + seed), False)
-            seconds.append(time.process_time() - began)
-            errors.append(_distance(found.weights, truth))
-        say(
-            f"{n_sensors} sensors of {width}: {sum(e < 1e-5 for e in errors)} of 20 to 1e-5, "
-            f"median {np.median(seconds):.3f} s"
-        )
-    signals, y, truth = _truth(2, 2, 0)
-    rng, began = np.random.default_rng(0), time.process_time()
-    lesson = Lesson(signals, y[:, np.newaxis], SOFTMAX, np.ones(2), 1.0)
-    found = alternated(signals, y, opened(lesson, rng), 200)
-    seconds = time.process_time() - began
-    say(
-        f"alternating descent, 20,000 steps: "
-        f"farthest weight {_distance(found.weights, truth):.2f}, "
-        f"{seconds:.1f} s"
-    )
-
-
-def _truth(n_sensors, width, seed):
-    rng = np.random.default_rng(seed)
-    x = rng.normal(size=(2000, n_sensors * width))
-    signals = Signals(x, np.ones((2000, n_sensors), bool), np.repeat(np.arange(n_sensors), width))
-    V, W, b = rng.normal(size=x.shape[1]), rng.normal(size=x.shape[1]), rng.normal(size=n_sensors)
-    z = np.add.reduceat(x * W, signals.starts, axis=1) + b
-    y = (np.add.reduceat(x * V, signals.starts, axis=1) * expit(z)).sum(axis=1)
-    truth = Weights(W, b, V[:, np.newaxis], np.zeros((n_sensors, 1)), np.zeros(1))
-    return signals, y, truth
-
-
-def _distance(found, truth):
-    parts = zip(found, truth, strict=True)
-    return max(float(np.abs(one - other).max()) for one, other in parts)
 
 
 if __name__ == "__main__":

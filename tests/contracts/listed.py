@@ -231,7 +231,7 @@ ESTIMATORS = {
     ),
     "sensors of numbers": Case(
         GatedSensorsRegressor,
-        {"method": "smooth", "features": "squared", "n_starts": 2, "random_state": 0},
+        {"method": "alternating", "features": "squared", "random_state": 0},
         others=_fares,
     ),
     "told effects": Case(EffectRules, {"kind": "tree", "random_state": 0}, others=_gains),

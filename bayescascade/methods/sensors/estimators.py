@@ -22,7 +22,7 @@ from bayescascade.methods.sensors.parameters import (
     SensorClassifierParameters,
     SensorRegressorParameters,
 )
-from bayescascade.methods.sensors.smooth import alternated, relaxed, smooth
+from bayescascade.methods.sensors.soft_gates import alternated, relaxed
 from bayescascade.methods.sensors.training import Lesson, opened, trained
 from bayescascade.methods.sensors.trying import SOFT, Ways
 from bayescascade.model.matrix_classifier import MatrixClassifier
@@ -192,7 +192,7 @@ class GatedSensorsRegressor(RegressorMixin, GatedSensors):  # type: ignore[misc]
 
     Notes
     -----
-    Nan (2018), (7.1)-(7.3). With ``method="smooth"`` and no budget, the numbers of sensors are
+    Nan (2018), (7.1)-(7.3). With ``method="alternating"`` and no budget, the numbers of sensors are
     multiplied by sigmoid(z), as in (7.1). Then each sensor sends a little for each row, and the
     cost counts rows with z > 0, as in (7.2). With a budget, gates are hard for all methods.
 
@@ -216,7 +216,6 @@ class GatedSensorsRegressor(RegressorMixin, GatedSensors):  # type: ignore[misc]
     declares = SensorRegressorParameters
 
     method: str = SensorRegressorParameters.method.default
-    n_starts: int = SensorRegressorParameters.n_starts.default
 
     _center: Annotated[float, Saved("center")] = field(init=False)
     _scale: Annotated[float, Within(above=0.0), Saved("scale")] = field(init=False)
@@ -245,12 +244,8 @@ class GatedSensorsRegressor(RegressorMixin, GatedSensors):  # type: ignore[misc]
             return Ways(train, self._thrifts())
         if self.method == "projected":
             return Ways(_projected, SHARES, is_price=False)
-        if self.method == "smooth":
-            targets = lesson.targets[:, 0]
-            found = smooth(lesson.signals, targets, self.n_starts, rng, start=start)
-        else:
-            start = start or opened(lesson, rng)
-            found = alternated(lesson.signals, lesson.targets[:, 0], start, _ROUNDS)
+        start = start or opened(lesson, rng)
+        found = alternated(lesson.signals, lesson.targets[:, 0], start, _ROUNDS)
         beside = ((SOFT, found.weights),)
         return Ways(partial(_closed, found.weights), SHARES, is_price=False, beside=beside)
 
@@ -286,7 +281,6 @@ class GatedSensorsRegressor(RegressorMixin, GatedSensors):  # type: ignore[misc]
     def _method_text(self) -> str:
         return {
             "straight_through": "hard gates",
-            "smooth": "gates by Levenberg-Marquardt",
             "alternating": "gates by alternating descent",
             "projected": "gates by projected descent",
         }[self.method] + (" (soft)" if self._net.activation == "sigmoid" else "")

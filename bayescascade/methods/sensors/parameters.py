@@ -66,7 +66,6 @@ class SensorRegressorParameters(SensorParameters):
     method = Choice(
         "straight_through",
         "How gates are trained: hard gates with the slope of soft ones (straight_through), or soft "
-        "gates by variable projection (smooth), alternating or projected gradient descent",
-        words=("straight_through", "smooth", "alternating", "projected"),
+        "gates by alternating or projected gradient descent",
+        words=("straight_through", "alternating", "projected"),
     )
-    n_starts = Integer(20, "Maximum number of random starts of smooth gates", minimum=1)

@@ -1,13 +1,9 @@
-"""Sums of soft gates, (7.1), with least-squares predictors; and gates that follow shares.
+"""Sums of soft gates, (7.1), by gradient descent; and gates that follow shares.
 
     y = sum_k (v_k' x_k + a_k) sigmoid(w_k' x_k + b_k)   (+ a constant)
 
-Given gates (w, b), the best v are least squares, so the search is over gates only, by
-Levenberg-Marquardt (variable projection, Golub and Pereyra, 1973; derivatives as in Kaufman, 1975,
-without a term that vanishes with the residuals). The error is not a convex function of the gates,
-so starts are drawn until one leaves no error, or until there were enough. `alternated` is the
-thesis's alternating gradient descent, and `projected` its descent for (7.3), by `models.within`
-after each projection.
+`alternated` is the thesis's alternating gradient descent, and `projected` its descent for (7.3), by
+`models.within` after each projection.
 
 **OPT-Relax** (Nan 2018, 7.1.5): shares q of sending, and gates that follow them.
 
@@ -26,7 +22,7 @@ sensor's q is 0.
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import least_squares, minimize, minimize_scalar
+from scipy.optimize import minimize, minimize_scalar
 from scipy.special import expit, xlogy
 
 from bayescascade.base.arrays import Floats
@@ -42,12 +38,6 @@ from bayescascade.methods.sensors.models import (
 from bayescascade.methods.sensors.signals import Signals
 from bayescascade.methods.sensors.training import Lesson, refitted
 
-_ENOUGH = 1e-10  # share of the mean square: below it there is no error
-_MOST_CALLS = 200  # for a start
-_RANK = 1e-8  # share of the largest direction of a design: smaller ones are noise
-_FAR = 1e3
-_PENALTY = 1e-9  # for gates' squared weights, in variances of y; without it hard gates grow forever
-_EXACT = 1e-6  # share of the mean square: below it soft gates are exact, and need no penalty
 _STEPS, _RATE = 50, 0.1  # steps and rate of descent per round
 
 KL_WEIGHT = 0.1
@@ -55,110 +45,17 @@ _EDGE = 1e-6  # distance of shares from 0 and 1, where the divergence has no slo
 _ROUNDS, _SHARE_STEPS = 10, 20
 
 
-class Smooth(NamedTuple):
+class SoftGates(NamedTuple):
     """Gates and predictors of soft gates, and their mean squared error."""
 
     weights: Weights
     error: float
 
 
-class _Projected:
-    """Least squares given gates, and the derivatives of the residuals by gates."""
-
-    residuals: Floats  # (n,)
-
-    def __init__(self, signals: Signals, y: Floats, has_constants: bool) -> None:
-        self.signals, self.y = signals, y
-        self.p, self.n_sensors = signals.sensor_of.size, signals.alive.shape[1]
-        self.strength = 0.0
-        self._kept = np.full(self.p + self.n_sensors + 1, has_constants)
-        self._kept[: self.p] = True
-        self._at: Floats | None = None
-
-    def _solve(self, flat: Floats) -> None:
-        if self._at is not None and np.array_equal(flat, self._at):
-            return
-        check_time()
-        gates = Weights.zeros(self.p, self.n_sensors, 1)._replace(
-            gates=flat[: self.p], offsets=flat[self.p :]
-        )
-        self._soft = expit(fast_scores(gates, self.signals)) * self.signals.alive
-        design = designed(self.signals, self._soft)[:, self._kept]
-        if not np.isfinite(design).all():  # an infinite step, which is not taken
-            self._at, self.residuals = flat.copy(), _FAR * np.abs(self.y).max() + 0 * self.y
-            return
-        basis, triangle = np.linalg.qr(design)
-        size = np.abs(np.diag(triangle)).max()
-        if np.abs(np.diag(triangle)).min() > _RANK * size:
-            best = np.linalg.solve(triangle, basis.T @ self.y)
-        else:
-            best = np.linalg.lstsq(design, self.y, rcond=_RANK)[0]
-        self._basis, self._at = basis, flat.copy()
-        self.theta = np.zeros(self._kept.size)
-        self.theta[self._kept] = best
-        self.residuals = design @ best - self.y
-
-    def of(self, flat: Floats) -> Floats:
-        """Return the residuals for gates, and their weights times the strength of the penalty."""
-        self._solve(flat)
-        return np.concatenate([self.residuals, self.strength * np.nan_to_num(flat)])
-
-    def descended(self, at: Floats, penalty: float) -> tuple[Floats, float]:
-        """Return the result of the search from gates, and its mean squared error."""
-        self.strength = float(np.sqrt(penalty))
-        found = least_squares(
-            self.of, at, self.slopes, method="lm", max_nfev=_MOST_CALLS,
-            xtol=1e-12, ftol=1e-12, gtol=1e-12,
-        ).x  # fmt: skip
-        self.of(found)
-        return found, float(np.mean(self.residuals**2))
-
-    def slopes(self, flat: Floats) -> Floats:
-        """Return the derivatives of `of`."""
-        self._solve(flat)
-        p, of = self.p, self.signals.sensor_of
-        messages = np.add.reduceat(
-            self.signals.features * self.theta[:p], self.signals.starts, axis=1
-        )
-        messages += self.theta[p : p + self.n_sensors]
-        rise = self._soft * (1 - self._soft) * messages
-        slopes = np.concatenate([self.signals.features * rise[:, of], rise], axis=1)
-        slopes -= self._basis @ (self._basis.T @ slopes)
-        return np.concatenate([slopes, self.strength * np.eye(flat.size)])
-
-
-def smooth(
-    signals: Signals, y: Floats, n_starts: int, rng: np.random.Generator,
-    has_constants: bool = True, start: Weights | None = None,
-) -> Smooth:  # fmt: skip
-    """Return the best result from given gates, or from some random starts; y (n,).
-
-    Without constants it is (7.1) as printed.
-    """
-    problem, best = _Projected(signals, y, has_constants), None
-    size, penalty = problem.p + problem.n_sensors, _PENALTY * float(np.sum((y - y.mean()) ** 2))
-    for _ in range(n_starts if start is None else 1):
-        at = rng.normal(size=size) if start is None else np.hstack([start.gates, start.offsets])
-        found, error = problem.descended(at, penalty)
-        if error <= _EXACT * float(np.mean(y**2)):
-            free, left = problem.descended(found, 0.0)
-            if np.abs(free).max() <= 2.0 * np.abs(found).max():  # otherwise it grows forever
-                found, error = free, left
-        if best is None or error < best[0]:
-            best = error, found
-        if best[0] <= _ENOUGH * float(np.mean(y**2)):
-            break
-    assert best is not None, "there is at least one start"
-    problem.of(best[1])
-    gates = Weights.zeros(problem.p, problem.n_sensors, 1)
-    gates = gates._replace(gates=best[1][: problem.p], offsets=best[1][problem.p :])
-    return Smooth(gates.with_theta(problem.theta[:, np.newaxis]), best[0])
-
-
 def alternated(
     signals: Signals, y: Floats, start: Weights, n_rounds: int, costs: Floats | None = None,
     budget: float | None = None,
-) -> Smooth:  # fmt: skip
+) -> SoftGates:  # fmt: skip
     """Return the result of alternating gradient descent: rounds of predictors, then gates.
 
     `projected` and `within` keep the budget after each round; costs (K,).
@@ -188,7 +85,7 @@ def alternated(
             weights = within(projected(weights, signals, costs, budget), signals, costs, budget)
     soft = expit(fast_scores(weights, signals)) * signals.alive
     left = (designed(signals, soft) @ weights.theta)[:, 0] - y
-    return Smooth(weights, float(left @ left) / n)
+    return SoftGates(weights, float(left @ left) / n)
 
 
 def projected(weights: Weights, signals: Signals, costs: Floats, budget: float) -> Weights:
