@@ -23,6 +23,7 @@ from bayescascade.base.store import (
     restored,
     stored,
 )
+from bayescascade.model.packing import Packed
 
 
 class Net(NamedTuple):
@@ -131,3 +132,26 @@ def test_arrays_of_any_shape_come_back():
     for data in (1.0, "x", [[1.0], [1.0, 2.0]], [1.0, [1.0]], [math.inf]):
         with pytest.raises(ModelFileError, match="must be finite numbers"):
             restored(kind, data, {}, "sums")
+
+
+class Rows(NamedTuple):
+    cells: Annotated[Floats, Packed("n", "columns", least=-3)]
+    labels: Annotated[Integers, Of("n", kind=np.int64)]
+
+
+def test_packed_arrays_come_back_to_the_last_bit():
+    """And their shapes and limits are checked as those of lists."""
+    cells = np.array([[1.0, -0.0, np.nextafter(2.0, 3.0)], [1e-310, -2.5, 1e300]])
+    rows = Rows(cells[:, ::-1], np.array([0, 1]))
+    record = json.loads(json.dumps(stored(rows)))
+    found = restored(Rows, record, {"columns": 3})
+    assert found.cells.tobytes() == np.ascontiguousarray(rows.cells).tobytes()
+    for sizes, changed, message in (
+        ({"columns": 2}, {}, "cells must be"),
+        ({"columns": 3}, {"labels": [0]}, "labels must be"),
+        ({"columns": 3}, {"cells": record["cells"] | {"size": 5}}, "as many numbers"),
+        ({"columns": 3}, stored(Rows(cells - 3, rows.labels)), "cells must be"),
+        ({"columns": 3}, stored(Rows(np.full((2, 3), np.inf), rows.labels)), "cells must be"),
+    ):
+        with pytest.raises(ModelFileError, match=message):
+            restored(Rows, {**record, **changed}, sizes)

@@ -6,6 +6,7 @@ A frozen dataclass or NamedTuple is a JSON object with a key for each field. The
     Of("p", "M+1", least=0)   an array; sizes are numbers, names, or None for any; Of(...) has any
     Within(0, 1)              a number in a closed range
     Words("step", "relu")     one of these texts
+    Packed("p", 3)            an array of floats, compressed; see `model.packing`
     As(write, read)           plain JSON by two functions, for what has its own form in files;
                               As(write, read, "p") reads with the size of this name
     INLINE                    its fields stand in the record of the owner
@@ -312,7 +313,7 @@ def _stored_fields(value: Any, fields: list[_Field]) -> dict[str, Any]:
     for field in fields:
         if GIVEN in field.marks:
             continue
-        write = next((mark.write for mark in field.marks if isinstance(mark, As)), stored)
+        write = next((mark.write for mark in field.marks if hasattr(mark, "write")), stored)
         plain = write(getattr(value, field.name))
         if INLINE in field.marks:
             record |= plain

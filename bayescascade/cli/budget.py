@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -30,6 +31,7 @@ from bayescascade.methods.listed import BUDGET_LEARNERS
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from bayescascade.base.watch import Watch
     from bayescascade.costs.classifier import BudgetedClassifier
     from bayescascade.costs.curve import CostAccuracyCurve
     from bayescascade.costs.feature_costs import FeatureCosts
@@ -39,6 +41,10 @@ if TYPE_CHECKING:
 LEARNERS = {each.name: each for each in (AUTO, *BUDGET_LEARNERS.values())}
 MODELS: Models = {AUTO.name: AutoBudgetParameters, "others": ForestParameters}
 _TREES = 40
+_TO_TEST = 0.2
+"""Share of a time limit to test classifiers in, if learning has taken the limit."""
+
+_FIRST_ROWS = 500  # of the test, which tell how many there is time for
 
 
 @click.command(short_help="Learn classifiers within a budget for features.")
@@ -163,10 +169,13 @@ class FoundWithin:
     fitted: "list[tuple[float, BudgetedClassifier]]" = field(default_factory=list)
     ended: str = ""
     is_path: bool = False  # whether there were several budgets
+    watch: "Watch" = field(init=False)
 
     def learn(self, model: Any, budgets: Sequence[float]) -> "FoundWithin":
         """Learn until Ctrl-C ends it; print notes on budgets that buy nothing."""
-        self.is_path = len(budgets) > 1
+        from bayescascade.base.watch import Watch
+
+        self.is_path, self.watch = len(budgets) > 1, Watch(model.time_limit)
         try:
             with self._count(model, len(budgets)) as done:
                 for amount, found in model.fit_budgets(budgets, *self.parts.learning):
@@ -192,11 +201,27 @@ class FoundWithin:
 
     @cached_property
     def _curve(self) -> "CostAccuracyCurve":
+        """The curve on the test rows, or on as many of them as there is time for."""
+        n_rows = self.parts.n_rows[-1]
+        if self.watch.seconds is None or n_rows <= _FIRST_ROWS:
+            return self._tested(n_rows)
+        self.watch.grant(_TO_TEST * self.watch.seconds)
+        began = perf_counter()
+        first = self._tested(_FIRST_ROWS)
+        n_in_time = int(_FIRST_ROWS * self.watch.left / (perf_counter() - began))
+        return first if n_in_time <= _FIRST_ROWS else self._tested(min(n_in_time, n_rows))
+
+    def _tested(self, n_rows: int) -> "CostAccuracyCurve":
+        """Return the curve on some test rows, spread over all."""
+        import numpy as np
+
         from bayescascade.costs.curve import cost_accuracy_curve
 
         labels = [f"{amount:.12g}" for amount, _ in self.fitted]
         models = [model for _, model in self.fitted]
-        return cost_accuracy_curve(models, self.parts.X[-1], self.parts.y[-1], labels)
+        places = np.arange(n_rows) * self.parts.n_rows[-1] // n_rows
+        X, y = self.parts.X[-1].iloc[places], self.parts.y[-1][places]
+        return cost_accuracy_curve(models, X, y, labels)
 
     def save(self, path: str) -> None:
         """Write the classifier, or those of all budgets in one file."""
@@ -235,8 +260,10 @@ class FoundWithin:
             + f"{tested} to test"
         )
         few = () if measured else (Pieces([self._chooses_text]),)
-        measured_on = "measured on the test rows; ±: standard error"
-        told = Pieces([measured_on, *curve.nothing_texts], "dim")
+        some = "the test rows"
+        if curve.n_rows < parts.n_rows[-1]:
+            some = f"{curve.n_rows:,} of the test rows, as many as the time limit allows"
+        told = Pieces([f"measured on {some}; ±: standard error", *curve.nothing_texts], "dim")
         table = curve.table(curve.labels, "budget", self._choices() if self._is_auto else None)
         notes = (Pieces([text]) for text in model.notes_)
         page = (Heading(heading), Pieces([split]), *few, *notes, BLANK, table, BLANK, told)
@@ -280,14 +307,14 @@ class FoundWithin:
             }
             for (amount, model), point in zip(self.fitted, curve.points, strict=True)
         ]
-        n_learned, *n_measured, n_tested = parts.n_rows
+        n_learned, *n_measured, _ = parts.n_rows
         return {
             "source": parts.source,
             **self.asked,
             "seed": parts.seed,
             "n_training_rows": n_learned,
             "n_validation_rows": sum(n_measured),
-            "n_test_rows": n_tested,
+            "n_test_rows": curve.n_rows,
             **({"notes": list(notes)} if (notes := self.fitted[0][1].notes_) else {}),
             "nothing": {"predicted": curve.commonest, **_measured(curve.nothing)},
             "points": points,

@@ -1,6 +1,6 @@
 """Classifiers of several budgets, and their one file."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -114,17 +114,51 @@ class BudgetPath(Readable):
         return {"format": FORMAT, "version": VERSION, "model": self.model_name, "models": records}
 
     def save(self, path: str | Path) -> None:
-        """Write all classifiers as one JSON file; `bayescascade.load` reads it back."""
-        write_json(path, self.to_record())
+        """Write all classifiers as one JSON file; `bayescascade.load` reads it back.
+
+        What they have in common, such as training rows, is written once.
+        """
+        record = self.to_record()
+        alike = _alike(record["models"])
+        models = [_without(alike, one) for one in record["models"]]
+        write_json(path, {**record, "alike": alike, "models": models})
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
         """Rebuild a path from the record of a saved file; ModelFileError if it is malformed."""
         with contradictions_refused():
             models = []
-            for one in record["models"]:
+            for own in record["models"]:
+                one = _joined(record.get("alike", {}), own)
                 found = model_class(one["model"])
                 if found is None or not hasattr(found, "fit_budgets"):
                     raise ModelFileError("a saved path must have classifiers within budgets")
                 models.append(found.from_record(one))
             return cls(models)
+
+
+def _alike(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the fields that are equal in all records, also fields of fields."""
+    found: dict[str, Any] = {}
+    for key in (key for key in records[0] if all(key in one for one in records)):
+        values = [one[key] for one in records]
+        if all(value == values[0] for value in values):
+            found[key] = values[0]
+        elif all(isinstance(value, dict) for value in values):
+            found[key] = _alike(values)
+    return found
+
+
+def _without(alike: dict[str, Any], record: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a record that are not alike in all."""
+    return {
+        key: _without(alike[key], value) if key in alike else value
+        for key, value in record.items()
+        if key not in alike or value != alike[key]
+    }
+
+
+def _joined(alike: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """Return the whole record."""
+    joined = {k: _joined(alike[k], v) if k in alike else v for k, v in own.items()}
+    return {**alike, **joined}

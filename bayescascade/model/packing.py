@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import ModelFileError
+from bayescascade.base.store import Of, Sizes
 
 MOST_BYTES = 1 << 28
 """Maximum bytes of all arrays of a model, unpacked."""
@@ -78,3 +79,18 @@ class Unpacked:
             raise ModelFileError(f"a saved model's {name} must be as many numbers as its size says")
         found = np.frombuffer(data, kind)
         return found.astype(found.dtype.newbyteorder("="), copy=False)
+
+
+class Packed(Of):
+    """An array of float64, saved as its shape and its bits; the marks are those of `Of`."""
+
+    def write(self, numbers: NDArray[np.float64]) -> dict[str, Any]:
+        """Return plain JSON types."""
+        bits = np.ascontiguousarray(numbers).reshape(-1).view(np.uint64)
+        return {"shape": list(numbers.shape), **pack(bits)}
+
+    def read(self, name: str, data: Any, sizes: Sizes, kind: Any) -> Any:
+        """Return the array, whose shape and numbers are checked as those of lists."""
+        bits = Unpacked({name: data}).whole(name)
+        numbers = bits.view(np.float64).reshape(data["shape"])
+        return super().read(name, numbers.tolist(), sizes, kind)

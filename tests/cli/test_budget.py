@@ -1,5 +1,6 @@
 """``budget`` learns within each budget, and tells what the rows that it has not seen cost."""
 
+import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,8 @@ import pandas as pd
 import pytest
 
 import bayescascade
+from bayescascade.base.watch import Watch
+from bayescascade.cli import budget as cli_budget
 from bayescascade.costs.feature_costs import FeatureCosts
 from bayescascade.methods.cost_trees import estimators as cost_trees
 from bayescascade.methods.forests.base import ForestClassifier
@@ -121,6 +124,24 @@ def test_one_file_has_the_classifiers_of_all_budgets(tmp_path):
     assert_error(run("predict", path, rows, "--budget", 13), "--budget must be >= 14, the smallest")
     needs = "--budget needs the classifiers of several budgets, got"
     assert_error(run("show", one, "--budget", 20), needs)
+
+
+def test_a_time_limit_tests_on_fewer_rows(monkeypatch):
+    """On as many as its end leaves time for, spread over the test rows; else on all of them."""
+    asked = ("budget", CLINIC, *QUICK, "--budgets", 8)
+    whole, lines = json.loads(run(*asked, "--json").stdout), run(*asked).stdout
+    assert run(*asked, "--time-limit", 1000).stdout == lines
+    monkeypatch.setattr(cli_budget, "_FIRST_ROWS", 50)
+    monkeypatch.setattr(Watch, "left", property(lambda _: 40.0))
+    ticks = itertools.count(step=20.0)  # for 50 rows
+    monkeypatch.setattr(cli_budget, "perf_counter", lambda: next(ticks))
+    asked = (*asked, "--time-limit", 1000)
+    assert "measured on 100 of the test rows, as many as the time limit" in run(*asked).stdout
+    part = json.loads(run(*asked, "--json").stdout)
+    assert (whole["n_test_rows"], part["n_test_rows"]) == (374, 100)
+    (point,), (of_all,) = part["points"], whole["points"]
+    assert point["validation_cost"] == of_all["validation_cost"]
+    assert (100 * point["error"]) % 1 == 0 < abs(point["error"] - of_all["error"]) < 0.2
 
 
 def test_without_a_seed_the_json_says_which_was_used():

@@ -4,11 +4,13 @@ import json
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from bayescascade import (
     BudgetedForestClassifier,
     BudgetPath,
     GatedSensorsClassifier,
+    MarginNeighborsClassifier,
     ModelFileError,
     ParameterError,
     cost_accuracy_curve,
@@ -44,6 +46,25 @@ def test_a_file_has_all_of_them(path, tmp_path):
     assert str(again) == str(path)
     for one, other in zip(again, path, strict=True):
         np.testing.assert_array_equal(one.predict_proba(rows()[0]), other.predict_proba(rows()[0]))
+
+
+def test_a_file_has_what_is_alike_once(tmp_path):
+    """Training rows, which are most of the file of margins of neighbors."""
+    X, y = rows()
+    model = MarginNeighborsClassifier(LogisticRegression(), margins="in_sample", random_state=0)
+    models = [one for _, one in model.fit_budgets([1, 2], X, y)]
+    models[0].save(tmp_path / "one.json")
+    BudgetPath(models).save(tmp_path / "path.json")
+    sizes = [(tmp_path / f"{name}.json").stat().st_size for name in ("one", "path")]
+    assert sizes[1] < 1.3 * sizes[0]
+    for one, other in zip(load(tmp_path / "path.json"), models, strict=True):
+        assert one.to_record() == other.to_record()
+        np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(X))
+    record = json.loads((tmp_path / "path.json").read_text())
+    for alike in (3, {}, {**record["alike"], "asks": 3}):
+        (tmp_path / "bad.json").write_text(json.dumps({**record, "alike": alike}))
+        with pytest.raises(ModelFileError, match=r"bad\.json"):
+            load(tmp_path / "bad.json")
 
 
 def test_what_is_no_path_is_refused(path, tmp_path):

@@ -32,6 +32,7 @@ from bayescascade.methods.margin_neighbors.kernels.steps import (
     tell_start,
 )
 from bayescascade.methods.margin_neighbors.margins import Additive, Standardized
+from bayescascade.model.packing import Packed
 
 NEVER = Stop(2.0, -np.inf, 1 << 40, np.inf)
 """A rule that stops no row before all features are measured."""
@@ -85,12 +86,12 @@ class Neighborhoods:
     parts: contributions of features to the scores of these rows; full: those for other rows.
     """
 
-    rows: Annotated[Floats, Of("n", "columns")]
+    rows: Annotated[Floats, Packed("n", "columns")]
     labels: Annotated[Integers, Of("n", kind=np.int64)]
     weights: Annotated[Floats, Of("n", above=0)]
     standard: Annotated[Standardized, INLINE]
     source: Annotated[Integers, GIVEN]
-    parts: Annotated[Floats, Of("n", "features", "scores")]
+    parts: Annotated[Floats, Packed("n", "features", "scores")]
     full: Annotated[Additive, Saved("classifier")]
     n_classes: Annotated[int, GIVEN]
     items: Annotated[CostItems, GIVEN] = field(repr=False)
