@@ -115,7 +115,7 @@ from .methods.sensors.estimators import (
 from .methods.sensors.posterior import GatePosterior as GatePosterior
 from .model.comparison import Comparison as Comparison
 from .model.draws import PosteriorRun as PosteriorRun
-from .model.explore import Found as Found, explore as explore
+from .model.explore import SearchResult as SearchResult, explore as explore
 from .model.near_best import NearBest as NearBest
 from .model.posterior import GibbsPosterior as GibbsPosterior, Posterior as Posterior
 from .model.record import load as load

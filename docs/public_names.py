@@ -42,9 +42,9 @@ BESIDE = {
     "What a fit has in it": (
         "bayescascade.methods.adaptive.boosted.BoostedFit",
         "bayescascade.methods.adaptive.growing.BoostedScores",
-        "bayescascade.methods.adaptive.choosing.AdaptiveFit",
+        "bayescascade.methods.adaptive.choosing.ScoredGate",
         "bayescascade.methods.adaptive.linear.LinearScores",
-        "bayescascade.methods.adaptive.objective.Problem",
+        "bayescascade.methods.adaptive.objective.GateProblem",
         "bayescascade.methods.adaptive.oracle.GateOracle",
         "bayescascade.methods.adaptive.selecting.Fit",
         "bayescascade.methods.cascades.exact.posterior.ExactPosterior",
@@ -55,7 +55,7 @@ BESIDE = {
         "bayescascade.methods.causal.protection.PrivacyPlan",
         "bayescascade.methods.margin_neighbors.rule.Rule",
         "bayescascade.methods.rado.protection.Promise",
-        "bayescascade.methods.sensors.trying.Candidate",
+        "bayescascade.methods.sensors.trying.SensorCandidate",
     )
 }
 """Classes that nobody imports, but that attributes of a fitted model are of, by section."""

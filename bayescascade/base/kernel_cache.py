@@ -98,7 +98,7 @@ class _TemporaryLocator(_HomeLocator):  # type: ignore[misc]
         self._cache_path = str(_temporary_folder() / Path(self._cache_path).name)
 
 
-class _Places(CompileResultCacheImpl):
+class _CachePlaces(CompileResultCacheImpl):
     """Numba's places of compiled code, and the temporary folder if it has none."""
 
     _locator_classes = [*_PLACES, _TemporaryLocator]  # noqa: RUF012 - as numba's
@@ -107,7 +107,7 @@ class _Places(CompileResultCacheImpl):
 class FolderCache(FunctionCache):
     """Numba's cache of one function, fresh as long as no module of its folder has changed."""
 
-    _impl_class = _Places
+    _impl_class = _CachePlaces
 
     def __init__(self, py_func: Callable[..., object]) -> None:
         super().__init__(py_func)  # type: ignore[no-untyped-call]

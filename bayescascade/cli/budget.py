@@ -11,12 +11,12 @@ import click
 
 from bayescascade.cli.declared import Models, check_chosen, option_of, parameters_of, words_of
 from bayescascade.cli.file_types import INPUT
-from bayescascade.cli.learning import Lesson, Task, learning, outputs_of
+from bayescascade.cli.learning import Task, TrainingData, learning, outputs_of
 from bayescascade.cli.options import (
     BUDGETS_OPTION,
     CHOICE_OPTIONS,
     TARGET_OPTION,
-    Integer,
+    IntegerType,
     split_commas,
     with_options,
 )
@@ -67,7 +67,7 @@ _FIRST_ROWS = 500  # of the test, which tell how many there is time for
 @click.option(
     "--trees",
     "n_trees",
-    type=Integer(1),
+    type=IntegerType(1),
     default=_TREES,
     show_default=True,
     help="Number of trees to prune, or maximum number to grow.",
@@ -88,7 +88,7 @@ _FIRST_ROWS = 500  # of the test, which tell how many there is time for
 @click.option("--out", metavar="FILE.json", help="Save the classifiers of all budgets.")
 @click.option("--plot", metavar="FILE", help="Draw error against cost: .png, .svg or .pdf.")
 @learning
-def budget(data: str, **options: Any) -> tuple[Task, Lesson]:
+def budget(data: str, **options: Any) -> tuple[Task, TrainingData]:
     """Learn to classify the rows of DATA when each feature has a cost.
 
     DATA has the labels in the column --target. Its rows are split at random into parts: for
@@ -108,7 +108,7 @@ def budget(data: str, **options: Any) -> tuple[Task, Lesson]:
     given |= parameters_of(common, declared)
     model = learner.made(costs=costs, random_state=parts.seed, **given)
     task, learn = task._replace(model=model), FoundWithin(parts, asked).learn
-    return task, Lesson(
+    return task, TrainingData(
         (model, budgets),
         [_how_many(model)] if learner is AUTO else [],
         fit=learn,

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from bayescascade.cli.declared import Models, option_name, option_of
-from bayescascade.cli.learning import Lesson, Task, learning, set_up
+from bayescascade.cli.learning import Task, TrainingData, learning, set_up
 from bayescascade.cli.options import with_options
 from bayescascade.cli.reading import with_reading
 from bayescascade.methods.causal.parameters import AdditiveNoiseParameters, PrivateNoiseParameters
@@ -25,7 +25,7 @@ _ONLY_PRIVATE = ("delta", "x_bounds", "y_bounds", "protect", "publish")
 @with_options(option_of("random_state", MODELS))
 @click.option("--out", metavar="FILE.json", help="Save the model. It contains scores and no rows.")
 @learning
-def causal(data: str, **options: Any) -> tuple[Task, Lesson]:
+def causal(data: str, **options: Any) -> tuple[Task, TrainingData]:
     """Say which of two columns is the cause, by an additive noise model.
 
     It assumes that one causes the other and that nothing causes both. With --epsilon the result is
@@ -48,4 +48,4 @@ def causal(data: str, **options: Any) -> tuple[Task, Lesson]:
     from bayescascade.cli.rows import open_rows, read_frame
 
     frame, _ = read_frame(open_rows(data), names, None)
-    return task, Lesson((frame[names[0]], frame[names[1]]))
+    return task, TrainingData((frame[names[0]], frame[names[1]]))

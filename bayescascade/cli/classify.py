@@ -7,7 +7,7 @@ import click
 
 from bayescascade.cli.cluster import with_cluster
 from bayescascade.cli.declared import Models, options_of
-from bayescascade.cli.learning import FOLDS_OPTION, Lesson, Task, learning, on_folds, set_up
+from bayescascade.cli.learning import FOLDS_OPTION, Task, TrainingData, learning, on_folds, set_up
 from bayescascade.cli.listed import label_of
 from bayescascade.cli.options import COLUMN_OPTIONS, OUTPUT_OPTIONS, TARGET_OPTION, with_options
 from bayescascade.cli.reading import with_reading
@@ -36,7 +36,7 @@ _KINDS = ("nominal", "ordinal", "continuous", "missing")
 @with_reading(learns=True, labels=True)
 @with_cluster
 @learning
-def classify(data: str, **options: Any) -> tuple[Task, Lesson]:
+def classify(data: str, **options: Any) -> tuple[Task, TrainingData]:
     """Find the most probable list of rules for the labels of the table DATA.
 
     DATA has the labels in the column --target; rules use all others. Ctrl-C or --time-limit ends
@@ -68,7 +68,7 @@ def classify(data: str, **options: Any) -> tuple[Task, Lesson]:
     )
 
     n_measured, shown = 0 if is_unseen else n_folds, _WithDetails if has_details else None
-    return task, Lesson(
+    return task, TrainingData(
         (rows,), rows.table.notes,
         lambda: on_folds(task.model, frame, labels, row_weights, n_measured, "list"), shown,
     )  # fmt: skip

@@ -8,7 +8,7 @@ import click
 
 from bayescascade.cli.cluster import with_cluster
 from bayescascade.cli.declared import Models, option_of, parameters_of, words_of
-from bayescascade.cli.learning import Lesson, Task, learning, outputs_of
+from bayescascade.cli.learning import Task, TrainingData, learning, outputs_of
 from bayescascade.cli.options import COLUMN_OPTIONS, split_commas, with_options
 from bayescascade.cli.output import echo_page, note
 from bayescascade.cli.progress_lines import count_progress
@@ -49,7 +49,7 @@ _SLOW = [each for each in DENSITIES.values() if not each.is_quick]
     "--plot", metavar="FILE", help="Draw score against size of each density: .png, .svg or .pdf."
 )
 @learning
-def compare(data: tuple[str, ...], **options: Any) -> tuple[Task, Lesson]:
+def compare(data: tuple[str, ...], **options: Any) -> tuple[Task, TrainingData]:
     """Learn densities on a random half of each table DATA, and score them on the other half.
 
     A density with a higher score is better. If scores are equal, the density with fewer parts is
@@ -84,12 +84,12 @@ def compare(data: tuple[str, ...], **options: Any) -> tuple[Task, Lesson]:
                 break
         return _Compared(finished, seed, len(tables) * n_fits)
 
-    return task, Lesson(fit=learn, figure=_Compared.figure, ended=_Compared.ended)
+    return task, TrainingData(fit=learn, figure=_Compared.figure, ended=_Compared.ended)
 
 
 def _of_classifiers(
     data: "tuple[str | ReadAs, ...]", target: str, options: dict[str, Any]
-) -> tuple[Task, Lesson]:
+) -> tuple[Task, TrainingData]:
     """Return the task and the lesson of a comparison of classifiers."""
     if len(data) > 1:
         raise click.UsageError(f"--target needs one DATA, got {len(data)}")
@@ -112,7 +112,9 @@ def _of_classifiers(
             return compare_classifiers(X, y, done=done, **how)
 
     finished = "classifiers finished: {}".format
-    return task, Lesson(fit=learn, ended=lambda c: finished(len(c.table)) if c.interrupted else "")
+    return task, TrainingData(
+        fit=learn, ended=lambda c: finished(len(c.table)) if c.interrupted else ""
+    )
 
 
 class _Compared(NamedTuple):

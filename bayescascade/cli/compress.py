@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bayescascade.cli.declared import Models, option_of
-from bayescascade.cli.learning import Lesson, Task, learning, set_up
+from bayescascade.cli.learning import Task, TrainingData, learning, set_up
 from bayescascade.cli.options import CHOICE_OPTIONS, TARGET_OPTION, with_options
 from bayescascade.cli.output import csv_texts, write_texts
 from bayescascade.cli.reading import with_reading
@@ -39,7 +39,7 @@ _GIVEN = (
 )
 @click.option("--save", "out", metavar="FILE.json", help="Save the model, for predict and score.")
 @learning
-def compress(data: str, **options: Any) -> tuple[Task, Lesson]:
+def compress(data: str, **options: Any) -> tuple[Task, TrainingData]:
     """Learn a few prototypes that classify by nearest neighbors, in place of all rows.
 
     DATA has the labels in the column --target. Its rows are split at random into training rows and
@@ -62,7 +62,7 @@ def compress(data: str, **options: Any) -> tuple[Task, Lesson]:
             found = model.prototypes_frame(target)
             write_texts(path, csv_texts([{str(k): column for k, column in found.items()}]))
 
-    return task, Lesson(
+    return task, TrainingData(
         (parts.X[0], parts.y[0]),
         shown=lambda model: _Compressed(model, parts, target),
         write=write,

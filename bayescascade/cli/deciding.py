@@ -9,7 +9,7 @@ import click
 
 from bayescascade.cli.file_types import INPUT
 from bayescascade.cli.loading import in_role
-from bayescascade.cli.options import Real, name_and_rest, split_commas
+from bayescascade.cli.options import RealType, name_and_rest, split_commas
 
 if TYPE_CHECKING:
     from bayescascade.model.decisions import Decision
@@ -31,7 +31,7 @@ def with_decision(command: Command) -> Command:
     )
     threshold = click.option(
         "--threshold",
-        type=Real(minimum=0.0, maximum=1.0),
+        type=RealType(minimum=0.0, maximum=1.0),
         help="Predict the second of two classes if its probability is at least this.",
     )
     return threshold(costs(command))

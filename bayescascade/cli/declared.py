@@ -82,7 +82,7 @@ def _type(declared: Collection[Parameter[Any]]) -> click.ParamType | None:  # ty
     if isinstance(first, Interval):
         return types.Bounds()
     if isinstance(first, TwoLevels):
-        return types.TwoLevels()
+        return types.TwoLevelsType()
     if isinstance(first, Choice):
         words = dict.fromkeys(word for each in declared for word in each.words)
         return click.Choice(list(words))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import click
 
 from bayescascade.cli.declared import Models, option_of
-from bayescascade.cli.learning import Lesson, Task, learning, set_up
+from bayescascade.cli.learning import Task, TrainingData, learning, set_up
 from bayescascade.cli.listed import label_of
 from bayescascade.cli.options import CHOICE_OPTIONS, SAVE_OPTION, with_options
 from bayescascade.cli.output import note
@@ -67,7 +67,7 @@ _LEAST = 5  # rows of each arm and outcome to learn from
 @with_reading(learns=True, labels=True)
 @SAVE_OPTION
 @learning
-def effect(data: str, **options: Any) -> tuple[Task, Lesson]:
+def effect(data: str, **options: Any) -> tuple[Task, TrainingData]:
     """Learn what a treatment does to each row of the table DATA.
 
     DATA has the outcome and the arm of each row in the columns --outcome and --treatment, with two
@@ -102,19 +102,19 @@ def effect(data: str, **options: Any) -> tuple[Task, Lesson]:
         _check_two(option, column)
         if options[name] is not None:
             task.model.set_params(**{name: label_of(f"--{name}", options[name], column)})
-    rows = Rows(X, y, arms, known, weights)
+    rows = EffectArguments(X, y, arms, known, weights)
     if not explains:
-        return task, Lesson(rows)
+        return task, TrainingData(rows)
 
     def write(model: Any) -> None:
         if model.effect_rules_ is not None:
             model.effect_rules_.save(rules_out)
 
     fit = partial(_explained, task.model)
-    return task, Lesson(rows, fit=fit, write=None if rules_out is None else write)
+    return task, TrainingData(rows, fit=fit, write=None if rules_out is None else write)
 
 
-class Rows(NamedTuple):
+class EffectArguments(NamedTuple):
     """The arguments of a model's `fit`."""
 
     X: Any
@@ -123,10 +123,12 @@ class Rows(NamedTuple):
     known: Any  # propensity
     weights: Any  # (n,), or None
 
-    def part(self, chosen: Any) -> "Rows":
+    def part(self, chosen: Any) -> "EffectArguments":
         """Return some of the rows."""
         weights = None if self.weights is None else self.weights[chosen]
-        return Rows(self.X[chosen], self.y[chosen], self.arms[chosen], self.known, weights)
+        return EffectArguments(
+            self.X[chosen], self.y[chosen], self.arms[chosen], self.known, weights
+        )
 
 
 def _check_columns(outcome: str, treatment: str, weights: str | None) -> None:
@@ -162,7 +164,7 @@ def _explained(model: Any, *rows: Any) -> Any:
     from bayescascade.base.errors import DataError, ParameterError
     from bayescascade.model.search import seed_sequence
 
-    given = Rows(*rows)
+    given = EffectArguments(*rows)
     rng = np.random.default_rng(seed_sequence(model.random_state).spawn(1)[0])
     is_held_out = rng.permutation(len(given.y)) % _HELD_OUT == 0
     learned, others = given.part(~is_held_out), given.part(is_held_out)
@@ -180,7 +182,7 @@ def _explained(model: Any, *rows: Any) -> Any:
     return model
 
 
-def _is_enough(rows: Rows) -> bool:
+def _is_enough(rows: EffectArguments) -> bool:
     """Whether each arm has enough rows of both outcomes."""
     import pandas as pd
 

@@ -7,7 +7,7 @@ import click
 
 from bayescascade.cli.cluster import with_cluster
 from bayescascade.cli.declared import Models, option_of, parameters_of
-from bayescascade.cli.learning import Lesson, Task, learning, outputs_of
+from bayescascade.cli.learning import Task, TrainingData, learning, outputs_of
 from bayescascade.cli.options import COLUMN_OPTIONS, split_commas, with_options
 from bayescascade.cli.output import interrupted
 from bayescascade.cli.reading import with_reading
@@ -42,7 +42,7 @@ _ENDED = "only finished models are listed"
 @with_reading(learns=True)
 @with_cluster
 @learning
-def evidence(data: str, **options: Any) -> tuple[Task, Lesson]:
+def evidence(data: str, **options: Any) -> tuple[Task, TrainingData]:
     """Print the log evidence of models for the table DATA.
 
     The evidence is the probability of the rows under a model, averaged over all trees by their
@@ -71,7 +71,9 @@ def evidence(data: str, **options: Any) -> tuple[Task, Lesson]:
             interrupted(_ENDED)
         return found
 
-    return task, Lesson((), table.notes, fit=learn, ended=lambda f: _ENDED if f.interrupted else "")
+    return task, TrainingData(
+        (), table.notes, fit=learn, ended=lambda f: _ENDED if f.interrupted else ""
+    )
 
 
 def parse_grid(texts: Sequence[str]) -> Mapping[str, list[Any]]:

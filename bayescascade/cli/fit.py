@@ -6,7 +6,7 @@ import click
 
 from bayescascade.cli.cluster import with_cluster
 from bayescascade.cli.declared import Models, check_chosen, options_of, words_of
-from bayescascade.cli.learning import Lesson, Task, learning, set_up
+from bayescascade.cli.learning import Task, TrainingData, learning, set_up
 from bayescascade.cli.near_best import beside, check_top, with_near_best
 from bayescascade.cli.options import COLUMN_OPTIONS, OUTPUT_OPTIONS, with_options
 from bayescascade.cli.reading import with_reading
@@ -32,7 +32,7 @@ MODELS: Models = {name: each.parameters for name, each in LISTED.items()}
 @with_reading(learns=True)
 @with_cluster
 @learning
-def fit(data: str, **options: Any) -> tuple[Task, Lesson]:
+def fit(data: str, **options: Any) -> tuple[Task, TrainingData]:
     """Learn the density of the table DATA.
 
     By default, the command chooses the kind of tree that suits the table; scores and draws average
@@ -49,7 +49,7 @@ def fit(data: str, **options: Any) -> tuple[Task, Lesson]:
 
     task = set_up(LISTED[name].estimator, {"DATA": data}, options, MODELS[name])
     table = read_table(data, **task.declared)
-    lesson = Lesson((table,), table.notes)
+    lesson = TrainingData((table,), table.notes)
     if near_best is not None:
         _check_near_best(task.model, name)
         lesson = lesson._replace(shown=lambda learned: beside(learned, near_best, n_shown))

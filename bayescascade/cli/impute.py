@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bayescascade.cli.loading import ROWS_OPTION, UNKNOWN_OPTION, in_role, load_model, open_for
-from bayescascade.cli.options import Integer
+from bayescascade.cli.options import IntegerType
 from bayescascade.cli.output import check_outputs
 from bayescascade.cli.reading import with_reading
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     help="Fill in the most probable values (mode), or random draws given the row's other cells "
     "(draw).",
 )
-@click.option("--seed", type=Integer(0), help="Same seed, same draws.")
+@click.option("--seed", type=IntegerType(0), help="Same seed, same draws.")
 @UNKNOWN_OPTION
 @with_reading(learns=False)
 def impute(

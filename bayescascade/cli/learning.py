@@ -15,7 +15,7 @@ import click
 from bayescascade.base.parameters import Parameters
 from bayescascade.cli.declared import parameters_of
 from bayescascade.cli.interrupts import deferred_interrupts, single_interrupts
-from bayescascade.cli.options import JSON_OPTION, Integer, listed, parse_continuous, parse_kinds
+from bayescascade.cli.options import JSON_OPTION, IntegerType, listed, parse_continuous, parse_kinds
 from bayescascade.cli.output import (
     check_outputs,
     check_picture,
@@ -47,7 +47,7 @@ def _folds(*given: Any) -> int | None:
 
 
 FOLDS_OPTION = click.option(
-    "--cv", "n_folds", type=Integer(0), callback=_folds, metavar="FOLDS",
+    "--cv", "n_folds", type=IntegerType(0), callback=_folds, metavar="FOLDS",
     help="Cross-validation folds that measure predictions (default: 5; large tables use only one "
     "of them); 0: none.",
 )  # fmt: skip
@@ -66,7 +66,7 @@ class Task(NamedTuple):
     quiet: bool | None = False
 
 
-class Lesson(NamedTuple):
+class TrainingData(NamedTuple):
     """The training data, and what the command prints besides the model's page."""
 
     rows: tuple[Any, ...] = ()  # the arguments of `fit`
@@ -80,7 +80,7 @@ class Lesson(NamedTuple):
     ended: Callable[[Any], str] | None = None  # words after Ctrl-C
 
 
-def learning(command: Callable[..., tuple[Task, Lesson]]) -> Callable[..., None]:
+def learning(command: Callable[..., tuple[Task, TrainingData]]) -> Callable[..., None]:
     """Return a command that learns the lesson of `command`, prints it and saves it: see `learn`."""
 
     @JSON_OPTION
@@ -157,7 +157,7 @@ def set_up(
     return task._replace(model=model)
 
 
-def learn(task: Task, lesson: Lesson) -> None:
+def learn(task: Task, lesson: TrainingData) -> None:
     """Learn, save and print; exit with 130 if Ctrl-C ended it early.
 
     Results are saved and printed completely: a second Ctrl-C is deferred.
@@ -254,7 +254,7 @@ def _measured(measure: Callable[[], "HeldOut | None"]) -> "HeldOut | None":
         return HeldOut(reason="because it was interrupted")
 
 
-def _fit(task: Task, lesson: Lesson) -> Any:
+def _fit(task: Task, lesson: TrainingData) -> Any:
     """Return the fitted model; show progress unless it is switched off."""
     model, fit = task.model, lesson.fit
     fit = getattr(model, fit) if isinstance(fit, str) else fit

@@ -6,7 +6,7 @@ import click
 
 from bayescascade.base.parameters import Label
 from bayescascade.cli.declared import Models, check_chosen, option_of, words_of
-from bayescascade.cli.learning import FOLDS_OPTION, Lesson, Task, learning, on_folds, set_up
+from bayescascade.cli.learning import FOLDS_OPTION, Task, TrainingData, learning, on_folds, set_up
 from bayescascade.cli.options import CHOICE_OPTIONS, SAVE_OPTION, TARGET_OPTION, with_options
 from bayescascade.cli.reading import with_reading
 from bayescascade.model.listed import ListedCommand
@@ -18,7 +18,7 @@ def command_of(listed: ListedCommand) -> click.Command:
     models: Models = {name: each.parameters for name, each in learners.items()}
     default = next(iter(learners))
 
-    def command(data: str, **options: Any) -> tuple[Task, Lesson]:
+    def command(data: str, **options: Any) -> tuple[Task, TrainingData]:
         learner, n_folds = learners[options.pop("method", default)], options.pop("n_folds")
         check_chosen(models, learner.name, options, "--method")
         given = {k: v for k, v in options.items() if v not in (None, False)}
@@ -36,7 +36,7 @@ def command_of(listed: ListedCommand) -> click.Command:
             if isinstance(declared, Label) and options.get(name) is not None:
                 task.model.set_params(**{name: label_of(declared.option, options[name], y)})
         rows = (X, y) if is_path else ()
-        return task, Lesson(
+        return task, TrainingData(
             (X, y),
             measure=lambda: None if is_path else on_folds(task.model, X, y, None, n_folds, "union"),
             fit=learner.call, words=listed.words, figure=lambda one: one.plot(*rows).figure,

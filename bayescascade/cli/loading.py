@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bayescascade.base.texts import with_article
-from bayescascade.cli.options import Real
+from bayescascade.cli.options import RealType
 
 if TYPE_CHECKING:
     from bayescascade.data.read_as import ReadAs
@@ -39,7 +39,7 @@ ROWS_OPTION = click.option(
 
 BUDGET_OPTION = click.option(
     "--budget",
-    type=Real(minimum=0.0),
+    type=RealType(minimum=0.0),
     metavar="COST",
     help="For the classifiers of several budgets in one file: use that of the largest budget up to "
     "COST.",

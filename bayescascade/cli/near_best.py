@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from bayescascade.base.errors import ParameterError
-from bayescascade.cli.options import Integer, Real
+from bayescascade.cli.options import IntegerType, RealType
 from bayescascade.cli.output import note
 
 if TYPE_CHECKING:
@@ -20,11 +20,13 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 def with_near_best(command: _Command) -> _Command:
     """Add the options to a command."""
     top = click.option(
-        "--top", type=Integer(1), help="With --near-best: models to show side by side (default: 5)."
+        "--top",
+        type=IntegerType(1),
+        help="With --near-best: models to show side by side (default: 5).",
     )
     near = click.option(
         "--near-best",
-        type=Real(minimum=0.0),
+        type=RealType(minimum=0.0),
         metavar="NATS",
         help="Also print the models within NATS of the best, such as 3: a model 3 nats below is 20 "
         "times less probable.",

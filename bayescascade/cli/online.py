@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from bayescascade.cli.learning import Lesson, Task, learning, outputs_of
+from bayescascade.cli.learning import Task, TrainingData, learning, outputs_of
 from bayescascade.cli.options import (
     CHOICE_OPTIONS,
     TARGET_OPTION,
-    Integer,
-    Real,
+    IntegerType,
+    RealType,
     listed as listed_names,
     with_options,
 )
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 @TARGET_OPTION
 @click.option(
     "--cost",
-    type=Real(above=0.0, maximum=1.0),
+    type=RealType(above=0.0, maximum=1.0),
     default=0.2,
     show_default=True,
     help="Cost of asking for a label, if an error costs 1.",
 )
 @click.option(
     "--first",
-    type=Integer(2),
+    type=IntegerType(2),
     default=500,
     show_default=True,
     help="Number of first rows, whose labels are free.",
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 @with_options(*CHOICE_OPTIONS)
 @with_reading(learns=True, labels=True)
 @click.option(
-    "--seed", type=Integer(0), default=0, show_default=True, help="Same seed, same result."
+    "--seed", type=IntegerType(0), default=0, show_default=True, help="Same seed, same result."
 )
 @learning
-def online(data: str, **options: Any) -> tuple[Task, Lesson]:
+def online(data: str, **options: Any) -> tuple[Task, TrainingData]:
     """Classify the rows of DATA one by one, in order, as if each label had to be bought.
 
     DATA has the labels in the column --target. A logistic regression, a tree and a forest learn
@@ -76,7 +76,7 @@ def online(data: str, **options: Any) -> tuple[Task, Lesson]:
         gate.partial_fit(X[first:], y[first:])
         return _Stream(gate, source.label, y[first:], y[:first])
 
-    return task, Lesson(fit=play, ended=_ended)
+    return task, TrainingData(fit=play, ended=_ended)
 
 
 def _gate(cost: float, seed: int) -> "OnlineGate":

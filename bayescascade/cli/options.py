@@ -39,7 +39,7 @@ class CheckedNumber(click.ParamType, Generic[Number]):  # type: ignore[type-arg]
         raise NotImplementedError
 
 
-class Integer(CheckedNumber[int | str]):
+class IntegerType(CheckedNumber[int | str]):
     """An integer, at least `minimum` and not `excluded` if given, or the word `other`."""
 
     name = "integer"
@@ -62,11 +62,11 @@ class Integer(CheckedNumber[int | str]):
         return number
 
 
-JOBS = Integer(excluded=0)
+JOBS = IntegerType(excluded=0)
 """Number of parallel jobs, in the convention of joblib."""
 
 
-class Real(CheckedNumber[float | str]):
+class RealType(CheckedNumber[float | str]):
     """A finite number, at least `minimum`, strictly between `above` and `below`."""
 
     name = "number"
@@ -105,7 +105,7 @@ class Bounds(click.ParamType):  # type: ignore[type-arg] # before click 8.4
         return (name, (low, high)) if self.named else (low, high)
 
 
-class TwoLevels(click.ParamType):  # type: ignore[type-arg] # before click 8.4
+class TwoLevelsType(click.ParamType):  # type: ignore[type-arg] # before click 8.4
     """ONE,OTHER: two texts, two numbers or two truth values, as cells of a file are read."""
 
     name = "one,other"

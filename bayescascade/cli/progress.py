@@ -38,9 +38,9 @@ def progress_bar(size: str, sizes: str) -> Iterator[Callable[["samplers.Progress
     bar = Progress(
         TextColumn("{task.description:9}"),
         BarColumn(bar_width=10),
-        _Share(),
-        _Left(),
-        _News(),
+        _FinishedShare(),
+        _TimeLeft(),
+        _LastReport(),
         console=Console(file=sys.stderr, stderr=True),
         transient=True,
     )
@@ -63,7 +63,7 @@ def rows_bar(description: str, total: int | None) -> Iterator[Callable[[int], No
 
     `total` may be approximate. If it is None, the bar shows only the number of rows and the speed.
     """
-    with _bar(description, total, _Rows(), _Left()) as show:
+    with _bar(description, total, _RowSpeed(), _TimeLeft()) as show:
         yield show
 
 
@@ -83,7 +83,7 @@ def _bar(
         yield lambda done: bar.update(task, completed=done)
 
 
-class _Rows(ProgressColumn):
+class _RowSpeed(ProgressColumn):
     """The number of rows done, and rows per second."""
 
     def render(self, task: Task) -> Text:
@@ -91,14 +91,14 @@ class _Rows(ProgressColumn):
         return Text(f"{task.completed:,.0f} rows{speed}", no_wrap=True)
 
 
-class _Share(ProgressColumn):
+class _FinishedShare(ProgressColumn):
     """The finished share of a stage, if it is known."""
 
     def render(self, task: Task) -> Text:
         return Text("" if task.total is None else f"{task.percentage:3.0f} %", no_wrap=True)
 
 
-class _Left(ProgressColumn):
+class _TimeLeft(ProgressColumn):
     """The time left, if it is known, by the speed of the last half minute before a report."""
 
     max_refresh = 0.5
@@ -117,7 +117,7 @@ class _Left(ProgressColumn):
         return Text(f"{clock} left", style="dim", no_wrap=True)
 
 
-class _News(ProgressColumn):
+class _LastReport(ProgressColumn):
     """The last report of the samplers, or the reason why there is none yet."""
 
     def render(self, task: Task) -> Text:

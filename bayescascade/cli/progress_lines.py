@@ -97,7 +97,7 @@ def stage_progress(stage: str) -> Iterator[None]:
         yield
 
 
-class _Heard(NamedTuple):
+class _TimedReport(NamedTuple):
     """The last report, its time, and the start of the measurement of speed."""
 
     report: "samplers.Progress"
@@ -117,7 +117,7 @@ class ProgressLines:
     ) -> None:
         self._say, self._clock = say, clock
         self._began = self._waiting = clock()
-        self._heard: _Heard | None = None
+        self._heard: _TimedReport | None = None
         self._has_spoken = False
 
     def hear(self, report: "samplers.Progress") -> None:
@@ -126,7 +126,7 @@ class ProgressLines:
         if heard is None and not self._has_spoken:
             self._waiting = now
         if heard is None or report.total != heard.report.total or report.done < heard.report.done:
-            self._heard = _Heard(report, now, now, report.done)
+            self._heard = _TimedReport(report, now, now, report.done)
         else:
             self._heard = heard._replace(report=report, at=now)
 
@@ -156,7 +156,7 @@ class ProgressLines:
             news.append(f"no other is more probable by more than {gap} nats")
         return ", ".join(news)
 
-    def _left(self, heard: _Heard, now: float) -> float | None:
+    def _left(self, heard: _TimedReport, now: float) -> float | None:
         """Return the seconds left in the phase, at its speed so far; None if unknown.
 
         A phase that lasts longer than this is slower now, and how much slower is unknown.

@@ -7,7 +7,7 @@ import click
 
 from bayescascade.cli.declared import Models, option_name, option_of, parameters_of
 from bayescascade.cli.file_types import INPUT
-from bayescascade.cli.learning import Lesson, Task, learning, outputs_of, set_up
+from bayescascade.cli.learning import Task, TrainingData, learning, outputs_of, set_up
 from bayescascade.cli.options import CHOICE_OPTIONS, SAVE_OPTION, Bounds, listed, with_options
 from bayescascade.cli.reading import with_reading
 from bayescascade.methods.rado.parameters import (
@@ -67,7 +67,7 @@ def rados() -> None:
 @with_reading(learns=True, labels=True)
 @with_options(option_of("time_limit", MADE), option_of("random_state", MADE))
 @learning
-def make(data: str, **options: Any) -> tuple[Task, Lesson]:
+def make(data: str, **options: Any) -> tuple[Task, TrainingData]:
     """Make sums of labeled rows, and state how private they are.
 
     Plain sums are not private. With --private-feature and --epsilon, only the coordinate of this
@@ -82,7 +82,7 @@ def make(data: str, **options: Any) -> tuple[Task, Lesson]:
             "--rare, --dates and --missing-labels must not come with --epsilon: they would "
             "reveal something about the rows"
         )
-    return task, Lesson(fit=lambda: _made(data, options), shown=_Made)
+    return task, TrainingData(fit=lambda: _made(data, options), shown=_LabeledRados)
 
 
 def _made(data: str, options: dict[str, Any]) -> "Rados":
@@ -117,7 +117,7 @@ def _made(data: str, options: dict[str, Any]) -> "Rados":
     return Rados.sample(X, y, standardize=not options["raw"], **plain, **common)
 
 
-class _Made(NamedTuple):
+class _LabeledRados(NamedTuple):
     """Rados, with the words that describe them."""
 
     made: "Rados"
@@ -143,7 +143,7 @@ class _Made(NamedTuple):
 @SAVE_OPTION
 @with_options(*(option_of(name, LEARNED) for name in LearnerParameters.declared()))
 @learning
-def fit(files: tuple[str, ...], **options: Any) -> tuple[Task, Lesson]:
+def fit(files: tuple[str, ...], **options: Any) -> tuple[Task, TrainingData]:
     """Learn a linear classifier from files that `make` wrote. Sums of several parties are added."""
     if options["learner"] is None and (options["n_rounds"] or options["weak_learner"]):
         options["learner"] = "boost"  # of which these come first
@@ -152,7 +152,9 @@ def fit(files: tuple[str, ...], **options: Any) -> tuple[Task, Lesson]:
     from bayescascade.methods.rado.rados import Rados
 
     parts = [Rados.load(path) for path in files]
-    return task, Lesson((parts[0] if len(parts) == 1 else Rados.merge(parts),), fit="fit_rados")
+    return task, TrainingData(
+        (parts[0] if len(parts) == 1 else Rados.merge(parts),), fit="fit_rados"
+    )
 
 
 def _check_private(options: dict[str, Any]) -> None:

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from bayescascade.cli.options import Integer, Real, listed, name_and_rest, parse_kinds, split_commas
+from bayescascade.cli.options import (
+    IntegerType,
+    RealType,
+    listed,
+    name_and_rest,
+    parse_kinds,
+    split_commas,
+)
 
 if TYPE_CHECKING:
     from bayescascade.data.levels import Level
@@ -39,7 +46,7 @@ _FILE_OPTIONS = (
     ),
     click.option(
         "--skip",
-        type=Integer(0),
+        type=IntegerType(0),
         metavar="N",
         help="Leave out this number of lines before the header, such as titles.",
     ),
@@ -160,7 +167,7 @@ def _shares(texts: Sequence[str]) -> float | dict[str, float] | None:
     found: dict[str, float] = {}
     for text in texts:
         name, colon, share = name_and_rest(text, ":")
-        number = Real(above=0.0, below=1.0)._checked("--rare", share if colon else text)
+        number = RealType(above=0.0, below=1.0)._checked("--rare", share if colon else text)
         found[name if colon else ""] = float(number)
     if "" in found and len(found) > 1:
         raise click.UsageError("--rare must be for all columns or for named ones, got both")

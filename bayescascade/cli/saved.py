@@ -20,7 +20,7 @@ from bayescascade.cli.loading import (
     without_dash,
 )
 from bayescascade.cli.near_best import WithNearBest, check_top, lister, with_near_best
-from bayescascade.cli.options import FULL_OPTION, JSON_OPTION, Integer, parse_given
+from bayescascade.cli.options import FULL_OPTION, JSON_OPTION, IntegerType, parse_given
 from bayescascade.cli.output import check_outputs, echo, put, save_figure, save_plot, write_texts
 from bayescascade.cli.reading import with_reading
 
@@ -54,7 +54,7 @@ _BLOCK_ROWS = 100_000
 )
 @click.option(
     "--tree",
-    type=Integer(0, other="typical"),
+    type=IntegerType(0, other="typical"),
     metavar="NUMBER|typical",
     help="For a forest: number of the tree that --dot and --png draw, from 0. For a density: "
     "typical shows the posterior draw that is nearest to all others, in place of the best "
@@ -167,7 +167,7 @@ def show(
 @click.argument("model", metavar="MODEL.json")
 @click.argument("data")
 @click.option(
-    "--top", type=Integer(0), help="Number of rarest rows to explain (10, or 0 with --out)."
+    "--top", type=IntegerType(0), help="Number of rarest rows to explain (10, or 0 with --out)."
 )
 @click.option(
     "--out",
@@ -314,9 +314,9 @@ def predict(
 @click.command(short_help="Draw rows.")
 @click.argument("model", metavar="MODEL.json")
 @click.option(
-    "-n", "--rows", "n_rows", type=Integer(1), required=True, help="Number of rows to draw."
+    "-n", "--rows", "n_rows", type=IntegerType(1), required=True, help="Number of rows to draw."
 )
-@click.option("--seed", type=Integer(0), help="Same seed, same rows.")
+@click.option("--seed", type=IntegerType(0), help="Same seed, same rows.")
 @click.option(
     "--out",
     metavar="FILE.csv",

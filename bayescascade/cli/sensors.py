@@ -8,7 +8,7 @@ import click
 from bayescascade.cli.budget import FoundWithin, budgets_of
 from bayescascade.cli.declared import Models, option_of, parameters_of
 from bayescascade.cli.file_types import INPUT
-from bayescascade.cli.learning import Lesson, Task, learning, outputs_of
+from bayescascade.cli.learning import Task, TrainingData, learning, outputs_of
 from bayescascade.cli.options import BUDGETS_OPTION, CHOICE_OPTIONS, TARGET_OPTION, with_options
 from bayescascade.cli.reading import with_reading
 from bayescascade.cli.splitting import SPLIT_SEED, test_share_option
@@ -41,7 +41,7 @@ _CHOSEN = ("features", "n_steps", "missing", "unknown", "effort", "time_limit")
 @click.option("--out", metavar="FILE.json", help="Save the classifiers of all budgets.")
 @click.option("--plot", metavar="FILE", help="Draw error against cost: .png, .svg or .pdf.")
 @learning
-def sensors(data: str, **options: Any) -> tuple[Task, Lesson]:
+def sensors(data: str, **options: Any) -> tuple[Task, TrainingData]:
     """Learn sensors that send only if their own readings show that they are needed.
 
     DATA has the labels in the column --target. Each sensor of --sensors decides from its own
@@ -63,7 +63,7 @@ def sensors(data: str, **options: Any) -> tuple[Task, Lesson]:
     model = GatedSensorsClassifier(sensors=columns, costs=costs, random_state=parts.seed, **given)
     learn = FoundSensors(parts, {"target": options["target"]}).learn
     task = task._replace(model=model)
-    return task, Lesson(
+    return task, TrainingData(
         (model, budgets), fit=learn, figure=FoundWithin.figure, ended=lambda found: found.ended
     )
 

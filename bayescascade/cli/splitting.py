@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bayescascade.cli.options import Integer, Real, listed
+from bayescascade.cli.options import IntegerType, RealType, listed
 
 if TYPE_CHECKING:
     from bayescascade.data.sources import Source
     from bayescascade.data.splitting import SplitRows
 
 SPLIT_SEED = click.option(
-    "--seed", type=Integer(0), help="Same seed, same rows in each part, same result."
+    "--seed", type=IntegerType(0), help="Same seed, same rows in each part, same result."
 )
 _SEED_BITS = 32  # the limit of scikit-learn
 
 
 def test_share_option(told: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return the option ``--test-share``."""
-    share = Real(above=0.0, below=0.5)
+    share = RealType(above=0.0, below=0.5)
     return click.option("--test-share", type=share, default=0.25, show_default=True, help=told)
 
 

@@ -40,7 +40,7 @@ CROSSED = f"rows in {N_FOLDS}-fold cross-validation"
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class PurchaseChoice:
     """The choice between a classifier and buying nothing."""
 
     rows: str  # such as "validation rows" or "rows in 5-fold cross-validation"

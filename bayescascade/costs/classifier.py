@@ -21,7 +21,7 @@ from bayescascade.base.errors import ModelFileError
 from bayescascade.base.store import Of, Saved
 from bayescascade.base.watch import Watch
 from bayescascade.costs.acquisition import Acquisition, Fetch, Walk, Walkable, acquire
-from bayescascade.costs.choice import N_FOLDS, Choice, is_compared
+from bayescascade.costs.choice import N_FOLDS, PurchaseChoice, is_compared
 from bayescascade.costs.feature_costs import Costs, FeatureCosts
 from bayescascade.costs.items import CostItems
 from bayescascade.costs.pages import (
@@ -107,7 +107,9 @@ class BudgetedClassifier(MatrixClassifier):
     stopped_after_: Annotated[float | None, Saved("stopped_after", True)] = field(
         init=False, default=None
     )
-    choice_: Annotated[Choice | None, Saved("choice", True)] = field(init=False, default=None)
+    choice_: Annotated[PurchaseChoice | None, Saved("choice", True)] = field(
+        init=False, default=None
+    )
 
     # the largest budget, and results of fits for other budgets that do not depend on the budget
     _shared: tuple[float, dict[Any, Any]] | None = field(init=False, default=None)
@@ -154,7 +156,7 @@ class BudgetedClassifier(MatrixClassifier):
         self.validation_cost_ = float(self.items_.total(paid).mean())
         self.feature_shares_, self.item_shares_ = used.mean(axis=0), paid.mean(axis=0)
 
-    def _settle(self, choice: Choice | None) -> None:
+    def _settle(self, choice: PurchaseChoice | None) -> None:
         """Keep the fitted model, or buy nothing if the model is not better by the choice."""
         self.choice_ = choice
         if choice is not None and is_compared() and not choice.is_better:

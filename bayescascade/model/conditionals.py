@@ -73,7 +73,7 @@ class Question(NamedTuple):
             yield block
 
 
-class Conditional(Protocol):
+class ColumnPredictor(Protocol):
     """A density that can predict each of its columns."""
 
     schema_: Schema
@@ -86,7 +86,7 @@ class Conditional(Protocol):
 
 
 def fill_missing(
-    density: Conditional,
+    density: ColumnPredictor,
     X: Rows,
     how: str,
     random_state: int | np.random.Generator | None,
@@ -120,7 +120,7 @@ def fill_missing(
 
 
 def predict_given_others(
-    density: Conditional,
+    density: ColumnPredictor,
     X: Rows,
     target: str,
     how: str = "mode",
@@ -134,7 +134,7 @@ def predict_given_others(
 
 
 def _given_others(
-    density: Conditional,
+    density: ColumnPredictor,
     X: Rows,
     target: str,
     how: str,
@@ -171,7 +171,7 @@ def _given_others(
 
 
 def _log_shares(
-    density: Conditional, questions: Iterable[Question], first_row: int
+    density: ColumnPredictor, questions: Iterable[Question], first_row: int
 ) -> Iterator[Floats]:
     """Yield each question's log probabilities, (n_rows, n_combinations); probabilities sum to 1.
 
@@ -198,7 +198,7 @@ def _log_shares(
             yield (logs - totals)[asked.position]
 
 
-def _fill_modes(density: Conditional, codes: Codes, first_row: int) -> None:
+def _fill_modes(density: ColumnPredictor, codes: Codes, first_row: int) -> None:
     """Fill missing codes of rows by the most probable ones."""
     columns, asked = density.schema_.columns, []
     patterns, members = np.unique(codes == MISSING, axis=1, return_inverse=True)
@@ -217,7 +217,7 @@ def _fill_modes(density: Conditional, codes: Codes, first_row: int) -> None:
 
 
 def _fill_draws(
-    density: Conditional, codes: Codes, rng: np.random.Generator, first_row: int
+    density: ColumnPredictor, codes: Codes, rng: np.random.Generator, first_row: int
 ) -> None:
     """Fill missing codes of rows by draws, column by column, given the columns before."""
     for j, column in enumerate(density.schema_.columns):

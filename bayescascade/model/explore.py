@@ -33,7 +33,7 @@ Solver = Callable[[Any, Search], Solution[S]]
 
 
 @dataclass(frozen=True, eq=False)
-class Found(Printed, Generic[S]):
+class SearchResult(Printed, Generic[S]):
     """The result of `explore`.
 
     Attributes
@@ -98,7 +98,7 @@ def explore(
     time_limit: float | None = None,
     until: str = "agreed",
     effort: str = "normal",
-) -> Found[S]:
+) -> SearchResult[S]:
     """Find the most probable state of a posterior, and sample it.
 
     Parameters
@@ -214,7 +214,7 @@ def explore_by(
     title: str = "",
     told: str = "",
     settings: Mapping[str, Any] | None = None,
-) -> Found[S]:
+) -> SearchResult[S]:
     """Explore for estimators, by a `Search` and under their own name.
 
     `title` names the model, and `told` has its parameters in words; a trace file has `settings`.
@@ -284,7 +284,7 @@ def explore_by(
         state = posterior.canonical(state)
     if run.method != "ascent":  # which has computed it; chains add up differences
         log_density = float(posterior.log_density(state))
-    return Found(
+    return SearchResult(
         state=state,
         log_density=log_density,
         run_=run_,

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.arrays import Floats
 from bayescascade.base.store import Saved, stored
-from bayescascade.model.explore import Found, explore_by
+from bayescascade.model.explore import SearchResult, explore_by
 from bayescascade.model.kept_draws import none_drawn, thinned
 from bayescascade.model.matrix_estimator import MatrixEstimator
 from bayescascade.model.sampled import HasDraws
@@ -92,9 +92,11 @@ class MatrixExplorer(HasDraws, MatrixEstimator, Generic[S, L]):
         """Search the posterior given the rows, and set the attributes of the result."""
         self._explore(self._posterior(training), training, search)
 
-    def _explore(self, posterior: Any, training: Any, search: Search, **how: Any) -> Found[S]:
+    def _explore(
+        self, posterior: Any, training: Any, search: Search, **how: Any
+    ) -> SearchResult[S]:
         """Search the posterior and set the attributes of the result; see `explore_by` for `how`."""
-        found: Found[S] = explore_by(
+        found: SearchResult[S] = explore_by(
             search,
             posterior,
             title=self.title,

@@ -11,7 +11,7 @@ import samplers
 from bayescascade.base.errors import DataError
 from bayescascade.base.parameters import Parameters
 from bayescascade.model.draws import PosteriorRun
-from bayescascade.model.explore import Found
+from bayescascade.model.explore import SearchResult
 from bayescascade.model.parameters import SAMPLED, ChainParameters
 from bayescascade.model.search import Search, Seed
 from bayescascade.model.summary import FitSummary
@@ -113,7 +113,7 @@ class HasDraws:
         given = {k: v for k, v in vars(self).items() if k in Search.__dataclass_fields__}
         return Search(**{**given, **changed})
 
-    def _take(self, found: Found[Any]) -> None:
+    def _take(self, found: SearchResult[Any]) -> None:
         """Keep the results of a search, except the state."""
         self.posterior_, self.run_, self.summary_ = found.posterior, found.run_, found.summary_
         self.log_posterior_ = found.log_density

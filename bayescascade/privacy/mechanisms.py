@@ -119,7 +119,7 @@ class NoisyValues:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class PrivateChoice:
     """A choice by private scores."""
 
     index: int  # index of the choice
@@ -191,7 +191,7 @@ def gaussian(
 
 def exponential(
     scores: ArrayLike, sensitivity: float, epsilon: float, noise: NoiseSource, *, error: float = 0.0
-) -> Choice:
+) -> PrivateChoice:
     """Choose an index by its score: (epsilon, 0)-private, and epsilon**2 / 8-concentrated.
 
     P(i) is proportional to exp(epsilon score_i / (2 sensitivity)), the exponential mechanism.
@@ -207,7 +207,7 @@ def exponential(
     scale = at_least(2 * Fraction(grid.moves) / Fraction(epsilon))
     index = noise.choose(grid.rounded(numbers), scale)
     cost = Cost(epsilon, rho=epsilon * epsilon / 8.0)
-    return Choice(index, cost, noise.is_private)
+    return PrivateChoice(index, cost, noise.is_private)
 
 
 def propose_test_release(

@@ -78,7 +78,7 @@ class BoxTree:
         return children
 
     @cached_property
-    def _places(self) -> "_Places":
+    def _places(self) -> "_BoxPlaces":
         depths = np.zeros(len(self.texts), np.int64)
         for node, parent in enumerate(self.parents.tolist()):
             if parent >= 0:
@@ -86,7 +86,7 @@ class BoxTree:
         widths = np.array([max(map(_text_width, lines)) for lines in self.texts]) + 2 * _PADDING
         heights = np.array([len(lines) * _LINE for lines in self.texts]) + 2 * _PADDING
         centers = _centers(self._children, heights)
-        return _Places(_left_edges(depths, widths), centers, widths, heights)
+        return _BoxPlaces(_left_edges(depths, widths), centers, widths, heights)
 
     def _draw(self, axes: "Axes") -> None:
         from matplotlib.patches import FancyBboxPatch
@@ -123,7 +123,7 @@ class BoxTree:
                 )  # fmt: skip
 
 
-class _Places(NamedTuple):
+class _BoxPlaces(NamedTuple):
     """Edges, centers, widths and heights of boxes, inches from the left and the top, (n_nodes,)."""
 
     left: Floats

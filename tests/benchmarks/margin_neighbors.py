@@ -24,7 +24,7 @@ from sklearn.linear_model import LogisticRegression
 
 from bayescascade import MarginNeighborsClassifier
 from bayescascade.methods.margin_neighbors.margins import probabilities_of
-from bayescascade.methods.margin_neighbors.nearest_fitting import Followed
+from bayescascade.methods.margin_neighbors.nearest_fitting import ValidationRoutes
 from bayescascade.methods.margin_neighbors.rule import NEVER, Rule
 from tests.benchmarks import budget_methods as peers
 from tests.benchmarks.budget_data import DATA_SETS, REAL_COSTS, Split, costs_of, split
@@ -198,7 +198,7 @@ def _followed(model, rule, part):
     """Return the ways of rows to their ends, of 2,000 at most."""
     cells = part.features.to_numpy(np.float64)[:MOST_TESTS]
     labels = np.searchsorted(model.classes_, part.labels.to_numpy()[:MOST_TESTS])
-    return Followed.of(rule, model._asks.around.routes(cells, rule, NEVER), labels)
+    return ValidationRoutes.of(rule, model._asks.around.routes(cells, rule, NEVER), labels)
 
 
 def speed(folder):

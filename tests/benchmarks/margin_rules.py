@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bayescascade.methods.margin_neighbors.nearest_fitting import Followed, best_within
+from bayescascade.methods.margin_neighbors.nearest_fitting import ValidationRoutes, best_within
 from bayescascade.methods.margin_neighbors.rule import NEVER
 from tests.benchmarks.budget_judged import Judged, commonest_label
 
@@ -30,7 +30,7 @@ def rules_within(model, rows, budgets, **asked):
         key = chosen.ways.rule
         if key not in known:
             routes = found.around[key.margins].routes(cells, key, NEVER)
-            known[key] = Followed.of(key, routes, labels)
+            known[key] = ValidationRoutes.of(key, routes, labels)
         costs, wrong = known[key].at_ends(chosen.rule)
         means = float(costs.mean()), float(wrong.mean())
         judged.append(Judged(chosen.cost, chosen.error, *means))

@@ -19,8 +19,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from bayescascade import GatedSensorsClassifier
 from bayescascade.base.threads import single_threaded
 from bayescascade.methods.sensors.models import SOFTMAX, GatedNet
-from bayescascade.methods.sensors.signals import Scaling, Sensors
-from bayescascade.methods.sensors.training import Lesson, opened, trained
+from bayescascade.methods.sensors.signals import Sensors, SensorScaling
+from bayescascade.methods.sensors.training import SensorProblem, opened, trained
 from tests.benchmarks.figures import parser, say
 
 FILES = {"pendigits": "pendigits.csv", "mnist_10k": "mnist_10k.csv.gz", "isolet": "isolet.csv.gz"}
@@ -121,10 +121,12 @@ def direct(split, sensors):
     places = tuple(np.array(columns) for columns in sensors.values())
     given = Sensors(tuple(sensors), places, np.ones(len(sensors)))
     columns = given.in_matrix(np.arange(X.shape[1]))
-    scaling = Scaling.of(X, columns, 0, 0)
+    scaling = SensorScaling.of(X, columns, 0, 0)
     classes, rng = np.unique(y), np.random.default_rng(0)
     targets = (y[:, np.newaxis] == classes).astype(float)
-    lesson = Lesson(scaling.signals(X, "linear", columns), targets, SOFTMAX, given.costs, 1.0)
+    lesson = SensorProblem(
+        scaling.signals(X, "linear", columns), targets, SOFTMAX, given.costs, 1.0
+    )
     with single_threaded():
         weights = trained(lesson, 0.3 / len(sensors), opened(lesson, rng), 8000, "sigmoid", rng)
     tests = scaling.signals(X_test, "linear", columns)

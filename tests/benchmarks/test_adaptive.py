@@ -16,8 +16,8 @@ from threadpoolctl import threadpool_limits
 from bayescascade import AdaptiveClassifier, FeatureCosts
 from bayescascade.base.threads import single_threaded
 from bayescascade.methods.adaptive.growing import GateGrowth, Grower
-from bayescascade.methods.adaptive.linear import Scaling
-from bayescascade.methods.adaptive.objective import Problem
+from bayescascade.methods.adaptive.linear import ColumnScaling
+from bayescascade.methods.adaptive.objective import GateProblem
 from bayescascade.methods.adaptive.selecting import SHARES, Choosing
 from tests.benchmarks.budget_data import letter_rows
 from tests.benchmarks.figures import Figure, timed
@@ -81,8 +81,8 @@ def test_dropping_features_of_linear_gates(report):
     """The path of Adapt-Lin from 16 features down to none, of four limits of the share."""
     X, y = letter_rows(FOLDER)
     losses = np.random.default_rng(0).exponential(0.05, len(X))
-    scaled = Scaling.of(X, np.ones(len(X))).scaled(X)
-    problem = Problem(scaled, y.astype(np.int64), 2, np.ones(len(X)), losses, 1.0, 1.0)
+    scaled = ColumnScaling.of(X, np.ones(len(X))).scaled(X)
+    problem = GateProblem(scaled, y.astype(np.int64), 2, np.ones(len(X)), losses, 1.0, 1.0)
     choosing = Choosing(ITEMS, "auto")
     next(choosing.searched(problem, SHARES))
 

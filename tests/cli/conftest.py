@@ -8,7 +8,7 @@ from unittest import mock
 import pytest
 from click.testing import Result
 
-from bayescascade.cli.learning import Lesson, Task, learn
+from bayescascade.cli.learning import Task, TrainingData, learn
 from tests.commands import run
 
 DATA = Path(__file__).parents[2] / "data"
@@ -81,7 +81,7 @@ def _written(tmp_path_factory: pytest.TempPathFactory, *arguments: object) -> Fi
     return Fitted(model, trace, found.stdout, found.stderr)
 
 
-def interrupted(task: Task, lesson: Lesson) -> None:
+def interrupted(task: Task, lesson: TrainingData) -> None:
     """Do what `learn` does when Ctrl-C is pressed early in the search."""
 
     def stop(_: object) -> None:

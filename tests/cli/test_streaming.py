@@ -66,16 +66,16 @@ def test_ctrl_c_keeps_the_rows_that_are_done(name, fitted, tmp_path):
 
 def test_a_terminal_shows_rows_speed_and_time_left(monkeypatch):
     now = [100.0]
-    bar = progress.Progress(progress._Rows(), progress._Left(), get_time=lambda: now[0])
+    bar = progress.Progress(progress._RowSpeed(), progress._TimeLeft(), get_time=lambda: now[0])
     task = bar.add_task("rows.csv", total=1_000_000)
     for done in (100_000, 200_000, 300_000):
         now[0] += 10.0
         bar.update(task, completed=done)
     (told,) = bar.tasks
-    texts = [str(column.render(told)) for column in (progress._Rows(), progress._Left())]
+    texts = [str(column.render(told)) for column in (progress._RowSpeed(), progress._TimeLeft())]
     assert texts == ["300,000 rows  10,000 rows/s", "1:10 left"]
     told.total = None  # as of a compressed file
-    assert str(progress._Left().render(told)) == ""
+    assert str(progress._TimeLeft().render(told)) == ""
     monkeypatch.setattr(progress_lines.sys.stderr, "isatty", lambda: True)
     with progress_lines.rows_progress("rows.csv", None) as show:
         show(5)

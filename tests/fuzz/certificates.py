@@ -30,7 +30,7 @@ from bayescascade.methods.cascades.exact import (
 )
 from bayescascade.methods.cascades.exact.passes import Passes
 from bayescascade.methods.cascades.exact.plan import SearchPlan
-from bayescascade.methods.cascades.exact.redraws import Redraws
+from bayescascade.methods.cascades.exact.redraws import SubtreeRedraws
 from bayescascade.methods.cascades.exact.shared import SharedBoxes
 from bayescascade.methods.cascades.tree import block_codes
 from bayescascade.methods.classifier_trees.posterior import solved
@@ -185,7 +185,7 @@ def estimators(problem: Problem) -> None:
     found = searched.log_posterior_ - exact.rounding
     if found > best + 1e-9:
         complaints.append(f"annealing finds {found!r}, the best is {best!r}")
-    redraws = Redraws(own.posterior, 1e8)
+    redraws = SubtreeRedraws(own.posterior, 1e8)
     tree = own.posterior.initial_state(problem.rng)
     polished = redraws.polished(tree)
     if float(own.precise(polished) - own.precise(tree)) < -1e-9 - exact.rounding:

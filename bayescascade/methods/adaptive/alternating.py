@@ -22,7 +22,7 @@ from bayescascade.base.watch import check_time
 from bayescascade.costs.items import CostNorms
 from bayescascade.methods.adaptive.kernels.logistic import logistic_loss, logistic_slopes
 from bayescascade.methods.adaptive.objective import (
-    Problem,
+    GateProblem,
     Split,
     State,
     class_chances,
@@ -52,7 +52,7 @@ class GroupNorm:
 
 
 def alternated(
-    problem: Problem,
+    problem: GateProblem,
     start: State,
     columns: Flags,
     penalty: GroupNorm | None = None,
@@ -83,7 +83,7 @@ def alternated(
     return whole, value
 
 
-def fitted_local(problem: Problem, start: State, columns: Flags) -> State:
+def fitted_local(problem: GateProblem, start: State, columns: Flags) -> State:
     """Return a start with the local model fitted to all rows and these columns (A.2.3)."""
     part = replace(problem, rows=np.ascontiguousarray(problem.rows[:, columns]))
     nobody = np.zeros(len(part.rows))
@@ -93,7 +93,7 @@ def fitted_local(problem: Problem, start: State, columns: Flags) -> State:
     return state
 
 
-def fitted_gate(problem: Problem, start: State, columns: Flags) -> State:
+def fitted_gate(problem: GateProblem, start: State, columns: Flags) -> State:
     """Return a start with the gate fitted to the local model's errors (its pseudo labels)."""
     part = replace(problem, rows=np.ascontiguousarray(problem.rows[:, columns]))
     said = class_chances(part.rows @ start.local[columns]).argmax(axis=1)
@@ -113,13 +113,13 @@ def _settled(step: Callable[[Floats], Floats], here: Floats) -> Floats:
     return here
 
 
-def _judged(part: Problem, state: State, penalty: GroupNorm | None) -> tuple[float, Split]:
+def _judged(part: GateProblem, state: State, penalty: GroupNorm | None) -> tuple[float, Split]:
     """Return J, with the group norm if there is one, and the best shares."""
     value, split = part.value_and_split(state)
     return value + (0.0 if penalty is None else penalty.total(state)), split
 
 
-def _newton(part: Problem, state: State, split: Split) -> State:
+def _newton(part: GateProblem, state: State, split: Split) -> State:
     """Return the coefficients after a Newton step of each, or least squares to log odds."""
     gate, local = state
     if part.distance == "log_odds":
@@ -129,19 +129,19 @@ def _newton(part: Problem, state: State, split: Split) -> State:
     return State(gate, _local_step(part, local, split.shares))
 
 
-def _least_squares(part: Problem, logits: Floats) -> Floats:
+def _least_squares(part: GateProblem, logits: Floats) -> Floats:
     """Return the gate (p,) fitted to log odds (n,) by least squares with ridge (OPT6)."""
     doubled = 2.0 * part.weights / part.total
     squares = (part.rows.T * doubled) @ part.rows
     return _solved(squares, _shrinks(part), part.rows.T @ (doubled * logits))
 
 
-def _gate_step(part: Problem, gate: Floats, shares: Floats) -> Floats:
+def _gate_step(part: GateProblem, gate: Floats, shares: Floats) -> Floats:
     """Return the gate (p,) after a step towards the labels q (n,) in [0, 1]."""
     return _logistic_step(part, gate, shares, part.weights / part.total)
 
 
-def _logistic_step(part: Problem, here: Floats, targets: Floats, sizes: Floats) -> Floats:
+def _logistic_step(part: GateProblem, here: Floats, targets: Floats, sizes: Floats) -> Floats:
     """Return coefficients (p,) after a step towards targets (n,) in [0, 1]; rows have sizes."""
     shrinks = _shrinks(part)
 
@@ -156,7 +156,7 @@ def _logistic_step(part: Problem, here: Floats, targets: Floats, sizes: Floats) 
     return _shortened(value, here, step, before)
 
 
-def _local_step(part: Problem, local: Floats, shares: Floats) -> Floats:
+def _local_step(part: GateProblem, local: Floats, shares: Floats) -> Floats:
     """Return the local model (p, c) after a step on rows with weights 1 - q (n,)."""
     sizes, shrinks = part.weights * (1 - shares) / part.total, _shrinks(part)
     if part.n_outputs == 1:
@@ -178,7 +178,7 @@ def _local_step(part: Problem, local: Floats, shares: Floats) -> Floats:
     return _shortened(value, local, step, value(local))
 
 
-def _shrinks(part: Problem) -> Floats:
+def _shrinks(part: GateProblem) -> Floats:
     shrinks = np.full(part.rows.shape[1], part.ridge / part.total)
     shrinks[-1] = 0.0
     return shrinks
@@ -202,7 +202,7 @@ def _shortened(
     return here
 
 
-def _proximal(part: Problem, state: State, shares: Floats, penalty: GroupNorm) -> State:
+def _proximal(part: GateProblem, state: State, shares: Floats, penalty: GroupNorm) -> State:
     """Return the coefficients after proximal gradient steps at fixed shares."""
     sizes = part.weights / part.total
     here, length = _joined(state), 1.0

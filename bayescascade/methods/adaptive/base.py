@@ -18,7 +18,7 @@ from bayescascade.base.arrays import Flags, Floats
 from bayescascade.base.store import Saved, Within
 from bayescascade.base.watch import Watch
 from bayescascade.costs.acquisition import Walk
-from bayescascade.costs.choice import Choice
+from bayescascade.costs.choice import PurchaseChoice
 from bayescascade.costs.classifier import BudgetedClassifier
 from bayescascade.costs.limits import is_within
 from bayescascade.costs.pages import CANNOT_TELL
@@ -29,11 +29,11 @@ from bayescascade.data.labels import TrainingRows
 from bayescascade.data.levels import level_text
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.adaptive.boosted import LEAST, BoostedLearner, Boosting
-from bayescascade.methods.adaptive.choosing import AdaptiveFit, GateTrial, best_within
+from bayescascade.methods.adaptive.choosing import GateCandidates, ScoredGate, best_within
 from bayescascade.methods.adaptive.gated import Gated, GatedWalk
 from bayescascade.methods.adaptive.growing import GateGrowth
 from bayescascade.methods.adaptive.linear import LinearScores
-from bayescascade.methods.adaptive.objective import Problem
+from bayescascade.methods.adaptive.objective import GateProblem
 from bayescascade.methods.adaptive.parameters import BoostedParameters
 from bayescascade.model.reporting import OF_ROWS
 from bayescascade.report.page import Numbers, Page, PrintedTable
@@ -81,15 +81,15 @@ class GatedClassifier(WithinBudgets, BudgetedClassifier):
 
     _cells: CellPolicy = field(init=False)
     _model: Gated = field(init=False)
-    _fit: AdaptiveFit | None = field(init=False)
-    _trial: GateTrial = field(init=False)
+    _fit: ScoredGate | None = field(init=False)
+    _trial: GateCandidates = field(init=False)
 
     # -- fitting -----------------------------------------------------------------------------------
 
     @abstractmethod
     def _trial_of(
         self, given: GivenRows, validation: GivenRows | None, watch: Watch, generator: Any
-    ) -> GateTrial:
+    ) -> GateCandidates:
         """Return the trial, in which nothing is tried yet."""
 
     @property
@@ -100,7 +100,7 @@ class GatedClassifier(WithinBudgets, BudgetedClassifier):
     def _try(
         self, budgets: Sequence[float | None], X: Any, y: Any, sample_weight: Any = None,
         X_val: Any = None, y_val: Any = None,
-    ) -> GateTrial:  # fmt: skip
+    ) -> GateCandidates:  # fmt: skip
         del budgets
         self.declares.check(self)
         watch = Watch(self.time_limit)
@@ -145,11 +145,11 @@ class GatedClassifier(WithinBudgets, BudgetedClassifier):
                 wrongs.append(np.where(at.sent(judges.rows), judges.full_wrong, said))
             wrong = max(wrongs, key=np.mean)
             nothing = judges.labels != trial.training.commonest
-            model._settle(Choice.of(judges.words, wrong, nothing, trial.training))
+            model._settle(PurchaseChoice.of(judges.words, wrong, nothing, trial.training))
         return model
 
     def _boosted_learner(
-        self, problem: Problem, n_rounds: int, n_greedy: int, full_share: float | None
+        self, problem: GateProblem, n_rounds: int, n_greedy: int, full_share: float | None
     ) -> BoostedLearner:
         """Return the learner of boosted trees; n_greedy: number of trees without a gate."""
         growth = GateGrowth(
@@ -198,7 +198,7 @@ class GatedClassifier(WithinBudgets, BudgetedClassifier):
         return self.classes_.tolist()[int(self._model.shares.argmax())]
 
     @property
-    def path_(self) -> tuple[AdaptiveFit, ...]:
+    def path_(self) -> tuple[ScoredGate, ...]:
         """All candidates, with their useful cuts; not in saved models."""
         check_is_fitted(self, "_trial", msg="%(name)s must be fitted, and not read from a file")
         return tuple(self._trial.fits)

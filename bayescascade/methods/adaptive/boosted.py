@@ -30,19 +30,19 @@ from bayescascade.costs.tried import coarse_first
 from bayescascade.methods.adaptive.growing import (
     LEAF,
     BoostedScores,
+    BoostedTree,
+    CostPenalty,
     GateGrowth,
     Grower,
-    Prices,
-    Tree,
 )
-from bayescascade.methods.adaptive.objective import Problem, class_chances
+from bayescascade.methods.adaptive.objective import GateProblem, class_chances
 
 
 class BoostSums(NamedTuple):
     """Trees so far, and their sums for the rows: gates (n,) and outputs (c, n)."""
 
-    gate: list[Tree]
-    local: list[Tree]
+    gate: list[BoostedTree]
+    local: list[BoostedTree]
     gates: Floats
     outputs: Floats
 
@@ -56,19 +56,19 @@ class Boosting:
     n_rounds: int
     is_newton: bool
 
-    def start(self, problem: Problem) -> Floats:
+    def start(self, problem: GateProblem) -> Floats:
         """Return the initial outputs (c,): log odds of the classes, or logs of their shares."""
         shares = np.bincount(problem.labels, problem.weights, problem.n_classes)
         logs = np.log(np.maximum(shares / shares.sum(), np.finfo(np.float64).tiny))
         return np.array([logs[1] - logs[0]]) if problem.n_outputs == 1 else logs
 
-    def empty(self, problem: Problem) -> BoostSums:
+    def empty(self, problem: GateProblem) -> BoostSums:
         """Return sums without trees."""
         n = len(problem.labels)
         outputs = np.repeat(self.start(problem)[:, np.newaxis], n, axis=1)
         return BoostSums([], [], np.zeros(n), outputs)
 
-    def greedy(self, problem: Problem, grower: Grower, price: float) -> BoostSums:
+    def greedy(self, problem: GateProblem, grower: Grower, price: float) -> BoostSums:
         """Return the local model of all rows, without a gate: GreedyMiser."""
         sums, kept = self.empty(problem), problem.weights
         prices = grower.buying(price, kept)
@@ -77,7 +77,9 @@ class Boosting:
             self._local(problem, grower, prices, kept, sums)
         return sums
 
-    def adapted(self, problem: Problem, grower: Grower, price: float, sums: BoostSums) -> BoostSums:
+    def adapted(
+        self, problem: GateProblem, grower: Grower, price: float, sums: BoostSums
+    ) -> BoostSums:
         """Return gate and local model; the first shares are the best ones for the given sums."""
         for _ in range(self.n_rounds):
             shares = problem.split_at(sums.gates, sums.outputs.T).shares
@@ -90,7 +92,12 @@ class Boosting:
         return sums
 
     def _local(
-        self, problem: Problem, grower: Grower, prices: Prices, kept: Floats, sums: BoostSums
+        self,
+        problem: GateProblem,
+        grower: Grower,
+        prices: CostPenalty,
+        kept: Floats,
+        sums: BoostSums,
     ) -> None:
         """Add a tree for each output; rows have weights `kept` (n,)."""
         slopes = -problem.pulls(sums.outputs.T)
@@ -105,7 +112,12 @@ class Boosting:
             sums.local.append(grower.grow(prices, kept * slopes[:, k], curvatures, output))
 
     def _gate(
-        self, problem: Problem, grower: Grower, prices: Prices, shares: Floats, sums: BoostSums
+        self,
+        problem: GateProblem,
+        grower: Grower,
+        prices: CostPenalty,
+        shares: Floats,
+        sums: BoostSums,
     ) -> None:
         """Add a tree to the gate."""
         weights, chances = problem.weights, expit(sums.gates)
@@ -146,7 +158,7 @@ class BoostedLearner:
     full_share: None to try several values.
     """
 
-    problem: Problem
+    problem: GateProblem
     items: CostItems
     boosting: Boosting
     growth: GateGrowth
@@ -204,7 +216,7 @@ class BoostedLearner:
         """Return gate and local model of a fit."""
         return fit.gate, fit.local
 
-    def _of_sets(self, problem: Problem) -> Iterator[BoostedFit]:
+    def _of_sets(self, problem: GateProblem) -> Iterator[BoostedFit]:
         """Yield fits to ever fewer columns: those of the largest gain, and of gain per cost."""
         items = self.items
         costs = np.array([items.costs[items.of_column(j)].sum() for j in range(items.n_columns)])
@@ -225,13 +237,15 @@ class BoostedLearner:
                 n_kept = min(columns.size - 1, int(_KEPT * columns.size))
                 columns = np.sort(columns[order[:n_kept]])
 
-    def _on(self, problem: Problem, columns: Integers, n_trees: int) -> tuple[Grower, BoostSums]:
+    def _on(
+        self, problem: GateProblem, columns: Integers, n_trees: int
+    ) -> tuple[Grower, BoostSums]:
         """Return trees on some columns, all of which are free."""
         growth = self.growth._replace(rate=min(self.growth.rate, _SET_RATE))
         grower = Grower.of(problem.rows, problem.weights, self.items, growth, "none", columns)
         return grower, replace(self.boosting, n_greedy=n_trees).greedy(problem, grower, 0.0)
 
-    def _tradeoffs(self, problem: Problem, grower: Grower, penalty: str) -> list[float]:
+    def _tradeoffs(self, problem: GateProblem, grower: Grower, penalty: str) -> list[float]:
         """Return the tradeoffs to try; with the largest, the first trees buy the least."""
         if self.tradeoff is not None:
             return [float(self.tradeoff)]
@@ -254,11 +268,11 @@ class BoostedLearner:
         return found
 
     @staticmethod
-    def _price(problem: Problem, penalty: str, tradeoff: float) -> float:
+    def _price(problem: GateProblem, penalty: str, tradeoff: float) -> float:
         return tradeoff * (problem.total if penalty == "once" else 1.0)
 
     def _first(
-        self, problem: Problem, grower: Grower, sums: BoostSums, penalty: str, tradeoff: float,
+        self, problem: GateProblem, grower: Grower, sums: BoostSums, penalty: str, tradeoff: float,
         share: float,
     ) -> Iterator[BoostedFit]:  # fmt: skip
         """Yield some of the first trees of a fit, and finally all of them."""

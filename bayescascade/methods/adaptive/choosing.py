@@ -26,7 +26,7 @@ from bayescascade.methods.adaptive.gated import Gated, Scores
 from bayescascade.methods.adaptive.selecting import Fit
 
 
-class Judges(NamedTuple):
+class GateValidation(NamedTuple):
     """Judging rows, where the full model errs on them, and which features it reads.
 
     learns (n_training_rows,): which training rows are learned from.
@@ -41,7 +41,7 @@ class Judges(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AdaptiveFit:
+class ScoredGate:
     """A candidate: gate, local model and cut, with error and cost on validation rows."""
 
     fit: Fit | BoostedFit
@@ -52,8 +52,8 @@ class AdaptiveFit:
 
 
 def judged(
-    fit: Fit | BoostedFit, model: Gated, judges: Judges, items: CostItems, cut: float | None
-) -> list[AdaptiveFit]:
+    fit: Fit | BoostedFit, model: Gated, judges: GateValidation, items: CostItems, cut: float | None
+) -> list[ScoredGate]:
     """Return a fit with its useful cuts, the cheapest first, or with a given cut."""
     if cut is not None:
         at = replace(model, cut=cut)
@@ -61,7 +61,7 @@ def judged(
         used[sent] = (judges.full_used | at.gate_used(judges.rows))[sent]
         wrong = np.where(sent, judges.full_wrong, _local_wrong(model, judges))
         cost = float(_cost(used, items).mean())
-        return [AdaptiveFit(fit, cut, float(wrong.mean()), cost, float(sent.mean()))]
+        return [ScoredGate(fit, cut, float(wrong.mean()), cost, float(sent.mean()))]
     scores, n = model.scores(judges.rows), len(judges.rows)
     order = np.argsort(-scores, kind="stable")
     between = replace(model, cut=0.0)
@@ -78,13 +78,13 @@ def judged(
     costs[-1] = _cost(judges.full_used, items).mean()
     places = _worth(costs, errors, np.flatnonzero(divides))
     return [
-        AdaptiveFit(fit, float(cuts[k]), float(errors[k]), float(costs[k]), k / n) for k in places
+        ScoredGate(fit, float(cuts[k]), float(errors[k]), float(costs[k]), k / n) for k in places
     ]
 
 
 def best_within(
-    tried: Iterable[AdaptiveFit], budget: float | None, price: float
-) -> AdaptiveFit | None:
+    tried: Iterable[ScoredGate], budget: float | None, price: float
+) -> ScoredGate | None:
     """Return the fit with the least error + price cost within a budget, the cheapest among ties."""
     possible = [one for one in tried if budget is None or is_within(one.cost, budget)]
     if not possible:
@@ -92,7 +92,7 @@ def best_within(
     return min(possible, key=lambda one: (one.error + price * one.cost, one.cost))
 
 
-def _local_wrong(model: Gated, judges: Judges) -> Flags:
+def _local_wrong(model: Gated, judges: GateValidation) -> Flags:
     wrong: Flags = model.local_chances(judges.rows).argmax(axis=1) != judges.labels
     return wrong
 
@@ -114,7 +114,7 @@ _HELD_OUT = 0.25  # share of the rows, if no validation rows are given
 
 
 class Learner(Protocol):
-    """Fits gates and local models; each class has its own fits, for `AdaptiveFit`."""
+    """Fits gates and local models; each class has its own fits, for `ScoredGate`."""
 
     def tried(self, learns: Flags) -> Iterator[Any]:
         """Yield fits to some of the rows, (n,) bool."""
@@ -129,14 +129,14 @@ class Learner(Protocol):
         """Return gate and local model of a fit, in the units of the columns."""
 
 
-class GateTrial(NamedTuple):
+class GateCandidates(NamedTuple):
     """Candidates of `fit`, and the rows that they learned from."""
 
-    fits: list[AdaptiveFit]
+    fits: list[ScoredGate]
     training: TrainingRows  # those of positive weight
     learner: Learner
     nothing: Gated  # reads nothing, with the full model
-    judges: Judges
+    judges: GateValidation
     watch: Watch
 
     def gated(self, fit: Any) -> Gated:
@@ -156,7 +156,7 @@ class GateTrial(NamedTuple):
 
 def judges_of(
     training: TrainingRows, full: FullModel, fair: Floats, generator: Any, is_given: bool
-) -> Judges:
+) -> GateValidation:
     """Return the judging rows: validation rows, held-out rows, or all if nothing is chosen.
 
     fair (n_rows, n_classes): probabilities of the full model for rows it was not fitted to.
@@ -176,7 +176,7 @@ def judges_of(
         rows, labels, chances = training.rows[chosen], training.labels[chosen], fair[chosen]
         words = "held-out rows"
     wrong = chances.argmax(axis=1) != labels
-    return Judges(rows, labels, words, learns, wrong, full.used(rows))
+    return GateValidation(rows, labels, words, learns, wrong, full.used(rows))
 
 
 def counted(training: TrainingRows) -> TrainingRows:

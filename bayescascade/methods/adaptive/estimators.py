@@ -16,13 +16,13 @@ from bayescascade.costs.classifier import budgeted_from_record
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.adaptive.base import HOW_TO_READ, GatedClassifier, score_table
-from bayescascade.methods.adaptive.choosing import GateTrial, Learner, counted, judges_of
+from bayescascade.methods.adaptive.choosing import GateCandidates, Learner, counted, judges_of
 from bayescascade.methods.adaptive.fitting import fit_any, fit_budgeted, losses_of, own_estimator
-from bayescascade.methods.adaptive.full import OfAny, OfBudgeted, OfForest
+from bayescascade.methods.adaptive.full import FullBudgeted, FullClassifier, FullForest
 from bayescascade.methods.adaptive.gated import Gated, Scores
 from bayescascade.methods.adaptive.growing import BoostedScores
-from bayescascade.methods.adaptive.linear import LinearLearner, Scaling
-from bayescascade.methods.adaptive.objective import Problem
+from bayescascade.methods.adaptive.linear import ColumnScaling, LinearLearner
+from bayescascade.methods.adaptive.objective import GateProblem
 from bayescascade.methods.adaptive.oracle import GateOracle, oracle_between
 from bayescascade.methods.adaptive.parameters import AdaptiveParameters
 from bayescascade.methods.adaptive.posterior import AdaptivePosterior
@@ -119,7 +119,7 @@ class AdaptiveClassifier(GatedClassifier):
 
     def _trial_of(
         self, given: GivenRows, validation: GivenRows | None, watch: Watch, generator: Any
-    ) -> GateTrial:
+    ) -> GateCandidates:
         self._check_together()
         own = own_estimator(self.estimator, given)
         read = self._read(given, validation, own)
@@ -138,18 +138,20 @@ class AdaptiveClassifier(GatedClassifier):
         is_given = self.budget is None and None not in (self.tradeoff, self.full_share, self.cut)
         judges = judges_of(training, full.model, full.chances, generator, is_given)
         losses = losses_of(full.chances, training.labels)
-        scaling = Scaling.of(training.rows, training.weights)
+        scaling = ColumnScaling.of(training.rows, training.weights)
         learner = self._learner_of(training, losses, scaling)
         shares = np.bincount(training.labels, training.weights, training.n_classes)
         nothing = Gated.of(
             full.model, scaling.means, np.asarray(source, np.int64), shares / shares.sum()
         )
-        return GateTrial([], training, learner, nothing, judges, watch)
+        return GateCandidates([], training, learner, nothing, judges, watch)
 
-    def _learner_of(self, training: TrainingRows, losses: Floats, scaling: Scaling) -> Learner:
+    def _learner_of(
+        self, training: TrainingRows, losses: Floats, scaling: ColumnScaling
+    ) -> Learner:
         """Return the learner of gates and local models."""
         is_linear = self.learner == "linear"
-        problem = Problem(
+        problem = GateProblem(
             scaling.scaled(training.rows) if is_linear else training.rows, training.labels,
             training.n_classes, training.weights, losses, 1.0, self.ridge, self.distance,
         )  # fmt: skip
@@ -198,10 +200,10 @@ class AdaptiveClassifier(GatedClassifier):
         """The full model."""
         check_is_fitted(self)
         full = self._model.full
-        if isinstance(full, OfBudgeted):
+        if isinstance(full, FullBudgeted):
             return full.model
-        assert isinstance(full, OfForest | OfAny), "there are no others"
-        return full.forest if isinstance(full, OfForest) else full.estimator
+        assert isinstance(full, FullForest | FullClassifier), "there are no others"
+        return full.forest if isinstance(full, FullForest) else full.estimator
 
     @property
     def posterior_(self) -> AdaptivePosterior:

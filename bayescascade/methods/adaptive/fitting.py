@@ -21,7 +21,13 @@ from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows
 from bayescascade.data.matrix import MatrixEncoder
-from bayescascade.methods.adaptive.full import FullModel, OfAny, OfBudgeted, OfForest, decisions
+from bayescascade.methods.adaptive.full import (
+    FullBudgeted,
+    FullClassifier,
+    FullForest,
+    FullModel,
+    decisions,
+)
 from bayescascade.methods.forests.forest import Forest
 
 _LEAST_TIME = 1e-3  # seconds
@@ -30,7 +36,7 @@ LEAST = 1e-3
 """Lower limit of a probability of the full model: one of a forest may be 0."""
 
 
-class Fitted(NamedTuple):
+class FullFit(NamedTuple):
     """A full model, and its probabilities for the rows that gate and local model learn from."""
 
     model: FullModel
@@ -39,7 +45,7 @@ class Fitted(NamedTuple):
 
 def fit_budgeted(
     fitted: BudgetedClassifier, training: TrainingRows, X: Any, labels: Any, in_sample: bool
-) -> Fitted:
+) -> FullFit:
     """Return a fitted budgeted classifier, with out-of-fold probabilities for rows X."""
     if not np.array_equal(fitted.classes_, training.classes):
         raise _other_classes(fitted.classes_, training.classes)
@@ -48,7 +54,7 @@ def fit_budgeted(
             "estimator must not be one that chooses features row by row, got "
             f"{type(fitted).__name__}"
         )
-    full = OfBudgeted(fitted)
+    full = FullBudgeted(fitted)
     chances = full.probabilities(training.rows)
     if not in_sample:
         folds = fold_of_rows(training.labels)
@@ -58,10 +64,10 @@ def fit_budgeted(
                 continue
             part = _within_limit(clone(fitted)).fit(_safe_indexing(X, others), labels[others])
             chances[inside] = part.predict_proba(_safe_indexing(X, inside))
-    return Fitted(full, chances)
+    return FullFit(full, chances)
 
 
-def fit_any(estimator: Any, training: TrainingRows, source: Integers, in_sample: bool) -> Fitted:
+def fit_any(estimator: Any, training: TrainingRows, source: Integers, in_sample: bool) -> FullFit:
     """Return a scikit-learn classifier, fitted if necessary, with its probabilities for the rows.
 
     They are out-of-bag if its trees have bags, and otherwise from 5-fold cross-validation.
@@ -95,9 +101,9 @@ def fit_any(estimator: Any, training: TrainingRows, source: Integers, in_sample:
             values = _by_folds(estimator, training, values, decisions)
         calibrator = LogisticRegression(C=1e3, max_iter=1000)
         calibrator.fit(values, training.classes[training.labels], training.weights)
-    full: FullModel = OfAny(fitted, calibrator, n_features)
+    full: FullModel = FullClassifier(fitted, calibrator, n_features)
     if is_forest:
-        full = OfForest(Forest.from_sklearn(fitted), source)
+        full = FullForest(Forest.from_sklearn(fitted), source)
     if in_sample:
         chances = full.probabilities(rows)
     elif calibrator is not None:
@@ -108,7 +114,7 @@ def fit_any(estimator: Any, training: TrainingRows, source: Integers, in_sample:
         chances = np.where(np.isnan(chances), shares, chances)
     else:
         chances = _by_folds(estimator, training, full.probabilities(rows), _chances)
-    return Fitted(full, chances)
+    return FullFit(full, chances)
 
 
 def losses_of(chances: Floats, labels: Integers) -> Floats:

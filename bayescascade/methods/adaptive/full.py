@@ -14,7 +14,7 @@ from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.forests.forest import Forest, ForestWalk
 
 
-class OfForest(NamedTuple):
+class FullForest(NamedTuple):
     """A scikit-learn forest, whose trees read only the features on a row's paths."""
 
     forest: Forest
@@ -42,7 +42,7 @@ class OfForest(NamedTuple):
         return {"forest": self.forest.to_dict()}
 
 
-class OfBudgeted(NamedTuple):
+class FullBudgeted(NamedTuple):
     """A budgeted classifier, which may itself have a gate."""
 
     model: BudgetedClassifier
@@ -69,7 +69,7 @@ class OfBudgeted(NamedTuple):
         return {"model": self.model.to_record()}
 
 
-class OfAny(NamedTuple):
+class FullClassifier(NamedTuple):
     """Any other classifier, which reads every feature."""
 
     estimator: Any
@@ -95,7 +95,7 @@ class OfAny(NamedTuple):
 
     def walk(self, encoder: MatrixEncoder) -> Walk:
         """Return a row without known features."""
-        return _Whole(self, range(self.n_features), encoder)
+        return _AllFeaturesWalk(self, range(self.n_features), encoder)
 
     def to_record(self) -> dict[str, Any]:
         """Raise ParameterError, because files cannot contain such models."""
@@ -105,11 +105,11 @@ class OfAny(NamedTuple):
         )
 
 
-class _Whole(WholeWalk):
+class _AllFeaturesWalk(WholeWalk):
     """A row that waits for every feature, or for none."""
 
     def __init__(
-        self, full: "OfAny | Nobody", needed: Iterable[int], encoder: MatrixEncoder
+        self, full: "FullClassifier | ClassShares", needed: Iterable[int], encoder: MatrixEncoder
     ) -> None:
         super().__init__(needed, encoder)
         self._full = full
@@ -120,7 +120,7 @@ class _Whole(WholeWalk):
         return chances
 
 
-class Nobody(NamedTuple):
+class ClassShares(NamedTuple):
     """No full model, for gates that send no row: the shares of the classes (n_classes,)."""
 
     shares: Floats
@@ -141,25 +141,25 @@ class Nobody(NamedTuple):
 
     def walk(self, encoder: MatrixEncoder) -> Walk:
         """Return a row that waits for nothing."""
-        return _Whole(self, (), encoder)
+        return _AllFeaturesWalk(self, (), encoder)
 
     def to_record(self) -> dict[str, Any]:
         """Return plain JSON types; the shares are in the gate's record."""
         return {"nobody": True}
 
 
-FullModel: TypeAlias = OfForest | OfBudgeted | OfAny | Nobody
+FullModel: TypeAlias = FullForest | FullBudgeted | FullClassifier | ClassShares
 """The model for hard rows; rows are those of the matrix."""
 
 
 def full_from_record(record: Mapping[str, Any], source: Integers, n_classes: int) -> FullModel:
     """Rebuild a full model from its record; ModelFileError if its parts do not fit together."""
     if "forest" in record:
-        return OfForest(Forest.from_dict(record["forest"], source.size, n_classes), source)
+        return FullForest(Forest.from_dict(record["forest"], source.size, n_classes), source)
     model = budgeted_from_record(record["model"])
     if not np.array_equal(model._encoder.source, source) or len(model.classes_) != n_classes:
         raise ModelFileError("a saved full model must be of the columns and classes of all")
-    return OfBudgeted(model)
+    return FullBudgeted(model)
 
 
 def features_of(columns: Flags, source: Integers) -> Flags:

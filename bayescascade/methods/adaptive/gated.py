@@ -12,7 +12,7 @@ from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.store import restored
 from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.matrix import MatrixEncoder
-from bayescascade.methods.adaptive.full import FullModel, Nobody, features_of, full_from_record
+from bayescascade.methods.adaptive.full import ClassShares, FullModel, features_of, full_from_record
 from bayescascade.methods.adaptive.growing import BoostedScores
 from bayescascade.methods.adaptive.linear import LinearScores
 from bayescascade.methods.adaptive.objective import class_chances
@@ -120,7 +120,7 @@ class Gated:
         cut = _ENDS[cut] if isinstance(cut, str) else float(cut)
         if np.isnan(cut):
             raise ModelFileError("a saved gate's cut must be a number")
-        full: FullModel = Nobody(shares, int(source[-1]) + 1)
+        full: FullModel = ClassShares(shares, int(source[-1]) + 1)
         if "nobody" not in record["full"]:
             full = full_from_record(record["full"], source, n_classes)
         return cls(

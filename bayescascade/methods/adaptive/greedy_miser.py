@@ -9,12 +9,12 @@ from bayescascade.base.watch import Watch
 from bayescascade.costs.feature_costs import Costs
 from bayescascade.data.given import GivenRows
 from bayescascade.methods.adaptive.base import GatedClassifier
-from bayescascade.methods.adaptive.choosing import GateTrial, counted, judges_of
-from bayescascade.methods.adaptive.full import Nobody
+from bayescascade.methods.adaptive.choosing import GateCandidates, counted, judges_of
+from bayescascade.methods.adaptive.full import ClassShares
 from bayescascade.methods.adaptive.gated import Gated
 from bayescascade.methods.adaptive.growing import BoostedScores
-from bayescascade.methods.adaptive.linear import Scaling
-from bayescascade.methods.adaptive.objective import Problem
+from bayescascade.methods.adaptive.linear import ColumnScaling
+from bayescascade.methods.adaptive.objective import GateProblem
 from bayescascade.methods.adaptive.parameters import GreedyMiserParameters
 from bayescascade.report.page import count_of
 
@@ -76,23 +76,23 @@ class GreedyMiserClassifier(GatedClassifier):
 
     def _trial_of(
         self, given: GivenRows, validation: GivenRows | None, watch: Watch, generator: Any
-    ) -> GateTrial:
+    ) -> GateCandidates:
         training = counted(self._read(given, validation))
         n, source = len(training.rows), np.asarray(self._encoder.source, np.int64)
         shares = np.bincount(training.labels, training.weights, training.n_classes)
-        nobody = Nobody(shares / shares.sum(), int(source[-1]) + 1)
+        nobody = ClassShares(shares / shares.sum(), int(source[-1]) + 1)
         is_chosen = self.penalty == "set" or None in (self.tradeoff, self.penalty)
         is_given = self.budget is None and not is_chosen
         fair = nobody.probabilities(training.rows)
         judges = judges_of(training, nobody, fair, generator, is_given)
-        problem = Problem(
+        problem = GateProblem(
             training.rows, training.labels, training.n_classes, training.weights, np.zeros(n), 0.0,
             self.ridge,
         )  # fmt: skip
         learner = self._boosted_learner(problem, 1, int(self.n_boosted), full_share=0.0)
-        means = Scaling.of(training.rows, training.weights).means
+        means = ColumnScaling.of(training.rows, training.weights).means
         nothing = Gated.of(nobody, means, source, nobody.shares)
-        return GateTrial([], training, learner, nothing, judges, watch)
+        return GateCandidates([], training, learner, nothing, judges, watch)
 
     @property
     def _cut(self) -> float:

@@ -17,10 +17,10 @@ from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.adaptive.kernels.trees import (
     LEAF,
     Binned,
+    BoostedTree,
+    CostPenalty,
     GateGrowth,
-    Prices,
-    Space,
-    Tree,
+    SplitWorkspace,
     grow_tree,
 )
 from bayescascade.methods.forests.forest import TreesWalk
@@ -28,7 +28,7 @@ from bayescascade.methods.forests.trees import Trees, linked, splits_from_dict
 
 _BLOCK = 8192  # rows whose leaves are in memory at a time
 
-__all__ = ["LEAF", "GateGrowth", "Grower", "Prices", "Tree"]
+__all__ = ["LEAF", "BoostedTree", "CostPenalty", "GateGrowth", "Grower"]
 N_BINS = 63
 """Maximum number of bins of a column; missing cells have one more."""
 
@@ -139,7 +139,7 @@ class Grower:
     n_columns: int
     growth: GateGrowth
     penalty: str
-    space: Space
+    space: SplitWorkspace
 
     @classmethod
     def of(
@@ -161,38 +161,42 @@ class Grower:
         n_bins = np.array([len(of_column) + 1 for of_column in cuts], np.int64)
         data = Binned(codes, n_bins, items.starts, items.items, items.costs)
         n_slots, n_nodes = 2 ** max(growth.depth - 1, 0), 2 ** (growth.depth + 1) - 1
-        space = Space(
+        space = SplitWorkspace(
             np.empty(n, np.int64), np.empty(n, np.int64),
             np.empty((n_slots, p, int(n_bins.max()) + 1, 2)), np.empty((n_slots, items.n_items)),
             *(np.empty(n_nodes, np.int64) for _ in range(3)),
         )  # fmt: skip
         return cls(data, cuts, columns, n_columns, growth, penalty, space)
 
-    def buying(self, price: float, sizes: Floats) -> Prices:
+    def buying(self, price: float, sizes: Floats) -> CostPenalty:
         """Return prices with nothing paid yet, at a price in nats per unit of cost.
 
         price: for the model, or for each row; sizes (n,): by how much each row counts in payments.
         """
         m, is_rows = self.data.costs.size, self.penalty == "per_row"
-        return Prices(
+        return CostPenalty(
             price if self.penalty == "once" else 0.0, price if is_rows else 0.0,
             np.zeros(m, np.bool_), np.zeros((len(sizes) if is_rows else 0, m), np.uint8), sizes,
         )  # fmt: skip
 
-    def grow(self, prices: Prices, gradients: Floats, curvatures: Floats, scores: Floats) -> Tree:
+    def grow(
+        self, prices: CostPenalty, gradients: Floats, curvatures: Floats, scores: Floats
+    ) -> BoostedTree:
         """Return a tree, add its values to scores (n,), and mark its items as paid."""
         n = 2 ** (self.growth.depth + 1) - 1
-        tree = Tree(
+        tree = BoostedTree(
             np.empty(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.bool_),
             np.zeros(n), np.zeros(n),
         )  # fmt: skip
         grow_tree(self.data, prices, self.growth, self.space, gradients, curvatures, tree, scores)
         return tree
 
-    def scores(self, grown: Sequence[Tree], starts: Floats) -> BoostedScores:
+    def scores(self, grown: Sequence[BoostedTree], starts: Floats) -> BoostedScores:
         """Return the sums of trees and of initial values (c,), as scores of rows of the matrix."""
         zero = np.zeros(1)
-        nothing = Tree(np.full(1, LEAF), np.zeros(1, np.int64), np.zeros(1, np.bool_), zero, zero)
+        nothing = BoostedTree(
+            np.full(1, LEAF), np.zeros(1, np.int64), np.zeros(1, np.bool_), zero, zero
+        )
         made = list(grown) or [nothing] * len(starts)
         order = _preorder(len(made[0].column))
         heaps = [np.stack([each[k] for each in made])[:, order] for k in range(4)]

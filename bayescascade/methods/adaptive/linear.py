@@ -13,14 +13,14 @@ from bayescascade.costs.items import CostItems, CostNorms
 from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.adaptive.alternating import GroupNorm, alternated
-from bayescascade.methods.adaptive.objective import Problem
+from bayescascade.methods.adaptive.objective import GateProblem
 from bayescascade.methods.adaptive.posterior import AdaptivePosterior
 from bayescascade.methods.adaptive.selecting import SHARES, Choosing, Fit
 
 _TRADEOFFS = tuple(np.geomspace(0.3, 1e-4, 10).tolist())  # for a feature of mean cost, nats per row
 
 
-class Scaling(NamedTuple):
+class ColumnScaling(NamedTuple):
     """Means (p,) of columns, and inverses of their deviations, 0 for constant columns."""
 
     means: Floats
@@ -60,7 +60,7 @@ class LinearScores:
     to_record = stored
 
     @classmethod
-    def of_scaled(cls, part: Floats, scaling: Scaling) -> Self:
+    def of_scaled(cls, part: Floats, scaling: ColumnScaling) -> Self:
         """Return scores from coefficients (p + 1, c) of scaled columns, intercepts last."""
         coef = (part[:-1] * scaling.scales[:, np.newaxis]).T
         return cls(coef, part[-1] - coef @ scaling.means)
@@ -122,8 +122,8 @@ class LinearLearner:
     `tradeoff` and full_share: as in the estimator.
     """
 
-    problem: Problem
-    scaling: Scaling
+    problem: GateProblem
+    scaling: ColumnScaling
     items: CostItems
     selection: str
     start: str

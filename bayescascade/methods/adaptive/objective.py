@@ -156,7 +156,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Problem:
+class GateProblem:
     """Rows (n, p) with a last column of ones; labels, weights > 0 and full-model losses, (n,) each.
 
     full_share in [0, 1] limits the mean of q; ridge >= 0; the distance of gate and q is "kl" or
@@ -182,7 +182,7 @@ class Problem:
         """The weight of all rows."""
         return float(self.weights.sum())
 
-    def part(self, chosen: Flags) -> "Problem":
+    def part(self, chosen: Flags) -> "GateProblem":
         """Return the problem for some of the rows, (n,) bool."""
         return replace(
             self, rows=self.rows[chosen], labels=self.labels[chosen],

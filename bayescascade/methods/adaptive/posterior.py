@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_choice, check_real
-from bayescascade.methods.adaptive.objective import Problem, State
+from bayescascade.methods.adaptive.objective import GateProblem, State
 from bayescascade.model.continuous import ContinuousPosterior
 
 
@@ -99,7 +99,7 @@ class AdaptivePosterior(ContinuousPosterior):
             raise ParameterError(
                 f'full_share must be > 0 with distance "log_odds", got {full_share}'
             )
-        self.problem = Problem(
+        self.problem = GateProblem(
             np.column_stack([cells, np.ones(n)]), places, n_classes, sizes, losses,
             check_real("full_share", full_share, minimum=0.0, maximum=1.0),
             check_real("ridge", ridge, minimum=0.0),
@@ -130,7 +130,7 @@ class AdaptivePosterior(ContinuousPosterior):
     # -- formulas ----------------------------------------------------------------------------------
 
     def losses(self, state: Floats) -> tuple[Floats, Floats]:
-        """Return A and B, (n,) each: losses of local and full model, nats; see `Problem`."""
+        """Return A and B, (n,) each: losses of local and full model, nats; see `GateProblem`."""
         return self.problem.losses(self.parts(state))
 
     def shares(self, state: Floats) -> Floats:

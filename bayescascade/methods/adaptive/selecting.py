@@ -22,7 +22,7 @@ from bayescascade.methods.adaptive.alternating import (
     fitted_gate,
     fitted_local,
 )
-from bayescascade.methods.adaptive.objective import Problem, State
+from bayescascade.methods.adaptive.objective import GateProblem, State
 
 _SAME = 1e-4  # nats per row, between paths that are taken to be the same
 
@@ -65,7 +65,7 @@ class Choosing:
         """Return the total cost of columns (p + 1,)."""
         return float(self.items.total(self.items.paid(columns[np.newaxis, :-1]))[0])
 
-    def starts(self, problem: Problem, columns: Flags) -> list[State]:
+    def starts(self, problem: GateProblem, columns: Flags) -> list[State]:
         """Return the starts of the alternation."""
         n_columns = problem.rows.shape[1]
         zero = State(np.zeros(n_columns), np.zeros((n_columns, problem.n_outputs)))
@@ -74,13 +74,13 @@ class Choosing:
         fitted = fitted_local(problem, zero, columns)
         return [fitted, fitted_gate(problem, fitted, columns)]
 
-    def searched(self, problem: Problem, shares: Sequence[float]) -> Iterator[Fit]:
+    def searched(self, problem: GateProblem, shares: Sequence[float]) -> Iterator[Fit]:
         """Yield fits with all sets searched, for each limit of the share of the full model."""
         yield from self.paths(problem, shares)
         for share in shares:
             yield from self._small(replace(problem, full_share=share))
 
-    def paths(self, problem: Problem, shares: Sequence[float]) -> Iterator[Fit]:
+    def paths(self, problem: GateProblem, shares: Sequence[float]) -> Iterator[Fit]:
         """Yield fits with sets from all items down to none, for each limit of the share."""
         everything = self.of_items(np.ones(self.items.n_items, np.bool_))
         starts = self.starts(problem, everything)
@@ -90,7 +90,7 @@ class Choosing:
                 yield from self._dropping(limited, start, met)
 
     def grouped(
-        self, problem: Problem, shares: Sequence[float], tradeoffs: Sequence[float]
+        self, problem: GateProblem, shares: Sequence[float], tradeoffs: Sequence[float]
     ) -> Iterator[Fit]:
         """Yield fits with the group norm, for each limit and each tradeoff, the largest first."""
         places = np.arange(self.items.n_columns)
@@ -107,14 +107,16 @@ class Choosing:
                 used[-1] = True
                 yield Fit(state, used, share, tradeoff, value, self.cost(used))
 
-    def _fit(self, problem: Problem, start: State, columns: Flags) -> Fit:
+    def _fit(self, problem: GateProblem, start: State, columns: Flags) -> Fit:
         begun = State(
             np.where(columns, start.gate, 0.0), np.where(columns[:, np.newaxis], start.local, 0.0)
         )
         state, value = alternated(problem, begun, columns)
         return Fit(state, columns, problem.full_share, 0.0, value, self.cost(columns))
 
-    def _dropping(self, problem: Problem, start: State, met: dict[bytes, float]) -> Iterator[Fit]:
+    def _dropping(
+        self, problem: GateProblem, start: State, met: dict[bytes, float]
+    ) -> Iterator[Fit]:
         """Yield fits, dropping items of least norm per cost until a known path is met."""
         kept = np.ones(self.items.n_items, np.bool_)
         fit = self._fit(problem, start, self.of_items(kept))
@@ -132,7 +134,7 @@ class Choosing:
                 return
             met[key] = fit.objective
 
-    def _small(self, problem: Problem) -> Iterator[Fit]:
+    def _small(self, problem: GateProblem) -> Iterator[Fit]:
         """Yield fits with all sets of few items, otherwise of one item, from several starts."""
         n_items, seen = self.items.n_items, set[bytes]()
         sets: Iterable[ArrayLike] = np.eye(n_items, dtype=np.bool_)

@@ -25,12 +25,12 @@ from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.auto_budget.parameters import AutoBudgetParameters
 from bayescascade.methods.auto_budget.trying import (
     EFFORTS,
-    Judged,
-    Judging,
+    BudgetErrors,
     MethodScore,
+    MethodTrials,
     Sample,
-    Trials,
-    Trying,
+    ScoredClassifier,
+    ValidationSplit,
     best_within,
     judged,
     without_cost,
@@ -61,9 +61,9 @@ def _of_chosen(name: str) -> Any:  # Any: as in `BudgetedClassifier`
 class _MethodTrial(NamedTuple):
     """The fitted classifiers, and the rows that judged them."""
 
-    tried: list[Trials]
-    found: list[Judged]
-    judging: Judging
+    tried: list[BudgetErrors]
+    found: list[ScoredClassifier]
+    judging: ValidationSplit
     watch: Watch
     skipped: tuple[str, ...]
     behind: tuple[str, ...]
@@ -186,7 +186,7 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
             if not methods:
                 raise ParameterError("sample_weight must be None for these methods, got weights")
         n_features = GivenRows.of(rows.X).frame().shape[1]
-        judging = Judging.of(rows, validation, np.random.default_rng(self.random_state))
+        judging = ValidationSplit.of(rows, validation, np.random.default_rng(self.random_state))
         watch, asked_for = Watch(self.time_limit), methods
         if watch.seconds is None and self.methods is None:
             n_cells = judging.n_fits * len(judging.learning.y) * n_features
@@ -194,8 +194,8 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
             most = max(EFFORTS[self.effort][1], min(work))
             methods = [each for each, of_it in zip(methods, work, strict=True) if of_it <= most]
         given = {k: getattr(self, k) for k in ("costs", "unknown", "n_jobs", "random_state")}
-        trying = Trying(judging, limits, given, self.n_trees, self.progress, self.effort)
-        tried: dict[str, Trials] = {}
+        trying = MethodTrials(judging, limits, given, self.n_trees, self.progress, self.effort)
+        tried: dict[str, BudgetErrors] = {}
         self.is_interrupted_ = False
         try:
             for one in trying.each(methods, watch):
@@ -219,8 +219,8 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         return _MethodTrial(kept, found, judging, watch, skipped, behind)
 
     def _judged(
-        self, trying: Trying, tried: list[Trials], watch: Watch
-    ) -> tuple[list[Judged], Judging]:
+        self, trying: MethodTrials, tried: list[BudgetErrors], watch: Watch
+    ) -> tuple[list[ScoredClassifier], ValidationSplit]:
         """Return the candidates; the methods chosen for some budget learn from all rows."""
         judging, seen = trying.judging, np.ones_like(trying.judging.plain)
         if not tried[0].is_whole:

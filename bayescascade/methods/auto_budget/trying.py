@@ -33,7 +33,14 @@ import samplers
 from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.store import Within
 from bayescascade.base.watch import OutOfTime, Watch
-from bayescascade.costs.choice import CROSSED, FEW_ROWS, N_FOLDS, Choice, fold_of_rows, uncompared
+from bayescascade.costs.choice import (
+    CROSSED,
+    FEW_ROWS,
+    N_FOLDS,
+    PurchaseChoice,
+    fold_of_rows,
+    uncompared,
+)
 from bayescascade.costs.classifier import BudgetedClassifier
 from bayescascade.costs.limits import is_within
 from bayescascade.data.cell_policy import Matrix
@@ -63,7 +70,7 @@ EFFORTS = {
 method is not tried unless it is named."""
 
 
-class Trials(NamedTuple):
+class BudgetErrors(NamedTuple):
     """Classifiers of a method for each budget, and their errors on the judging rows."""
 
     method: str
@@ -93,7 +100,7 @@ class Sample(NamedTuple):
         return labels.tolist()[int(counts.argmax())]
 
 
-class Judging(NamedTuple):
+class ValidationSplit(NamedTuple):
     """Rows to learn from, and judging rows; the same rows in cross-validation."""
 
     learning: Sample
@@ -103,7 +110,7 @@ class Judging(NamedTuple):
     @classmethod
     def of(
         cls, rows: Sample, validation: Sample | None, generator: np.random.Generator
-    ) -> "Judging":
+    ) -> "ValidationSplit":
         """Return the judging of methods for rows, with validation rows or without."""
         if validation is not None:
             return cls(rows, validation, "validation rows")
@@ -168,19 +175,19 @@ class Judging(NamedTuple):
         return _ENDS if self.validation is None else (_ENDS[0], _ENDS[-1])
 
     @property
-    def first(self) -> "Judging":
+    def first(self) -> "ValidationSplit":
         """The judging by the rows of the first round alone."""
         if self.validation is not None:
             return self
         words = f"rows in {_ENDS[0]} of {N_FOLDS} folds"
-        return Judging(self.learning.part(self.is_first), None, words)
+        return ValidationSplit(self.learning.part(self.is_first), None, words)
 
 
 @dataclass(frozen=True, eq=False)
-class Trying:
+class MethodTrials:
     """How methods are tried."""
 
-    judging: Judging
+    judging: ValidationSplit
     budgets: Sequence[float]  # ascending
     given: Mapping[str, Any]  # parameters for every method that has them
     n_trees: int
@@ -188,10 +195,12 @@ class Trying:
     report: Callable[[samplers.Progress], object] | None
     effort: str = "normal"  # "quick": the first round only, "thorough": no method is given up
     folds: range = range(N_FOLDS)  # of this round; with validation rows, the last learns from all
-    begun: Mapping[str, Trials] = field(default_factory=dict)  # by method, of the round before
+    begun: Mapping[str, BudgetErrors] = field(
+        default_factory=dict
+    )  # by method, of the round before
     n_done: int = 0  # methods in rounds before, for reports
 
-    def each(self, methods: Sequence[ListedBudgetLearner], watch: Watch) -> Iterator[Trials]:
+    def each(self, methods: Sequence[ListedBudgetLearner], watch: Watch) -> Iterator[BudgetErrors]:
         """Yield results of methods until time is up, after each of its rounds."""
         is_quick, has_rounds = self.effort == "quick", self.judging.has_first
         has_rounds &= watch.seconds is None and self.effort != "thorough"
@@ -201,7 +210,7 @@ class Trying:
         ends = _ENDS[:1] if is_quick else self.judging.ends
         trying = self
         for begin, end in pairwise((0, *ends)):
-            found: list[Trials] = []
+            found: list[BudgetErrors] = []
             trying = replace(trying, folds=range(begin, end))
             for one in trying._round(methods, watch):
                 found.append(one)
@@ -214,7 +223,7 @@ class Trying:
             trying = replace(trying, begun=begun, n_done=trying.n_done + len(methods))
             methods = [one for one in methods if one.name in kept]
 
-    def final(self, tried: Trials, watch: Watch) -> Trials:
+    def final(self, tried: BudgetErrors, watch: Watch) -> BudgetErrors:
         """Return the result of a method that learns from all rows, if there is time."""
         listed, judging = BUDGET_LEARNERS[tried.method], self.judging
         if judging.validation is not None:
@@ -229,7 +238,7 @@ class Trying:
                 found = list(tried.found)
         return tried._replace(found=found, is_final=True)
 
-    def _better_half(self, first: Sequence[Trials]) -> set[str]:
+    def _better_half(self, first: Sequence[BudgetErrors]) -> set[str]:
         """Return the methods that are best at some budget, and then those of the least error.
 
         After the first round at least two are kept, so that the last one compares.
@@ -243,7 +252,9 @@ class Trying:
         n_kept = max((len(first) + 1) // 2, 2 if self.begun else 1)
         return {first[place].method for place in order[:n_kept]}
 
-    def _round(self, methods: Sequence[ListedBudgetLearner], watch: Watch) -> Iterator[Trials]:
+    def _round(
+        self, methods: Sequence[ListedBudgetLearner], watch: Watch
+    ) -> Iterator[BudgetErrors]:
         """Yield results of methods; the first is not given up, so that there is one."""
         is_needed = True
         for place, method in enumerate(methods):
@@ -269,7 +280,7 @@ class Trying:
 
     def _in_time(
         self, listed: ListedBudgetLearner, limit: float | None, *, is_needed: bool = False
-    ) -> Trials | None:
+    ) -> BudgetErrors | None:
         """Return the result of a method; None if it takes far longer than the limit."""
         try:
             with _alone():
@@ -277,7 +288,9 @@ class Trying:
         except OutOfTime:
             return None
 
-    def _tried(self, listed: ListedBudgetLearner, limit: float | None, is_needed: bool) -> Trials:
+    def _tried(
+        self, listed: ListedBudgetLearner, limit: float | None, is_needed: bool
+    ) -> BudgetErrors:
         """Return the result of a method; OutOfTime if it takes far longer than the limit.
 
         A method that is a little late still gets half of a fair share of time for each fold left.
@@ -300,7 +313,7 @@ class Trying:
                 learning = learning.part(judging.is_learned_first)
             found = fit(learning, 0)
             wrong = _wrong(found, validation, learning, late)
-            return Trials(listed.name, found, wrong, is_whole, is_whole)
+            return BudgetErrors(listed.name, found, wrong, is_whole, is_whole)
         wrong, folds = np.zeros((len(self.budgets), len(learning.y)), np.bool_), judging.folds
         if listed.name in self.begun:
             wrong = self.begun[listed.name].wrong.copy()
@@ -312,7 +325,7 @@ class Trying:
             if inside.any() and np.unique(others.y).size > 1:
                 found = of_fold = fit(others, number)
             wrong[:, inside] = _wrong(of_fold, judged, others, late)
-        return Trials(listed.name, found or fit(learning, 0), wrong, is_whole, False)
+        return BudgetErrors(listed.name, found or fit(learning, 0), wrong, is_whole, False)
 
     def _fitted(
         self, listed: ListedBudgetLearner, rows: Sample, seconds: float, late: Watch
@@ -403,7 +416,7 @@ class MethodScore:
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class ScoredClassifier:
     """A fitted classifier, and its errors."""
 
     candidate: MethodScore
@@ -412,7 +425,7 @@ class Judged:
     shares: Floats  # (n_judging_rows,), shares of the budgets at which its method errs
     is_final: bool = True  # whether it learned from all rows
 
-    def beside(self, chosen: "Judged", n_judged: int) -> MethodScore:
+    def beside(self, chosen: "ScoredClassifier", n_judged: int) -> MethodScore:
         """Return the candidate with its difference from the one chosen of `n_judged`."""
         if self is chosen:
             return self.candidate
@@ -421,30 +434,34 @@ class Judged:
         return replace(self.candidate, above=difference, above_error=min(error, 1.0))
 
 
-def judged(tried: Sequence[Trials], budgets: Sequence[float], judging: Judging) -> list[Judged]:
+def judged(
+    tried: Sequence[BudgetErrors], budgets: Sequence[float], judging: ValidationSplit
+) -> list[ScoredClassifier]:
     """Return all classifiers that were fitted, method by method.
 
     A classifier that is no better than buying nothing buys nothing. Then its errors are the rows
     that are not of the commonest class, even if its clones in folds buy something.
     """
-    found: list[Judged] = []
+    found: list[ScoredClassifier] = []
     commonest, plain = judging.learning.commonest, judging.plain
     for one in tried:
         wrong = one.wrong.copy()
         for place, model in enumerate(one.found):
             if not model._reads_nothing:
-                model._settle(Choice.between(judging.words, wrong[place], plain, commonest))
+                model._settle(PurchaseChoice.between(judging.words, wrong[place], plain, commonest))
             if model._reads_nothing:
                 wrong[place] = plain
         errors = judging.errors(wrong).tolist()
         for budget, model, of_model, error in zip(budgets, one.found, wrong, errors, strict=True):
             deviation = _deviation(error, judging.n_judges)
             candidate = MethodScore(one.method, budget, error, deviation, model.validation_cost_)
-            found.append(Judged(candidate, model, of_model, wrong.mean(axis=0), one.is_final))
+            found.append(
+                ScoredClassifier(candidate, model, of_model, wrong.mean(axis=0), one.is_final)
+            )
     return found
 
 
-def best_within(found: Sequence[Judged], budget: float) -> Judged | None:
+def best_within(found: Sequence[ScoredClassifier], budget: float) -> ScoredClassifier | None:
     """Return the best classifier for a budget, None if there is none.
 
     Below all tried budgets, it is one of those within the budget on the judging rows.
@@ -468,12 +485,14 @@ def _is_behind(wrong: Flags | Floats, other: Flags | Floats) -> bool:
     return bool(gains.mean() > gain_error(gains))
 
 
-def without_cost(one: Judged, budget: float, wrong: Flags, error: float) -> Judged:
+def without_cost(
+    one: ScoredClassifier, budget: float, wrong: Flags, error: float
+) -> ScoredClassifier:
     """Return a copy that buys nothing; `wrong` are the errors of the commonest class."""
     model = copy.copy(one.model)
     model._buy_nothing()
     candidate = MethodScore(one.candidate.method, budget, error, _deviation(error, len(wrong)), 0.0)
-    return Judged(candidate, model, wrong, wrong.astype(np.float64))
+    return ScoredClassifier(candidate, model, wrong, wrong.astype(np.float64))
 
 
 def _deviation(error: float, n_rows: float) -> float:
@@ -481,5 +500,5 @@ def _deviation(error: float, n_rows: float) -> float:
     return 0.5 if math.isnan(found) else found
 
 
-def _best(found: Sequence[Judged]) -> Judged:
+def _best(found: Sequence[ScoredClassifier]) -> ScoredClassifier:
     return min(found, key=lambda one: (one.candidate.error, one.candidate.cost))

@@ -24,7 +24,7 @@ from bayescascade.methods.cascade_mixtures.learning import ONE, learn, page_of
 from bayescascade.methods.cascade_mixtures.parameters import MixtureParameters
 from bayescascade.methods.cascades.auto_cascade import AutoCascade
 from bayescascade.methods.cascades.density import LearnedDensityTree
-from bayescascade.methods.mixtures.choosing import NUMBERS, SMOOTHINGS, Chooser, Scored
+from bayescascade.methods.mixtures.choosing import NUMBERS, SMOOTHINGS, MixtureChooser, Scored
 from bayescascade.methods.mixtures.density import MixtureDensity
 from bayescascade.methods.mixtures.em import KINDS, EMSettings
 from bayescascade.model.baseline import Baseline
@@ -184,7 +184,7 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
             NUMBERS if n == "auto" else (int(n),),
         )
         n_starts, most_steps = _EFFORTS[self.effort]
-        chooser = Chooser(
+        chooser = MixtureChooser(
             table, grid, chosen_by, self.max_iter, self.tol, n_threads_of(self.n_jobs), watch,
             self._report, most_steps,
         )  # fmt: skip

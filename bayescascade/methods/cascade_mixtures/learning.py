@@ -27,9 +27,9 @@ from bayescascade.base.arrays import Floats
 from bayescascade.base.threads import single_threaded
 from bayescascade.base.watch import OutOfTime
 from bayescascade.methods.cascades.auto_cascade import AutoCascade
-from bayescascade.methods.cascades.choosing import Choice, Chooser as CascadeChooser
-from bayescascade.methods.cascades.held_out import HeldOut
-from bayescascade.methods.mixtures.choosing import Chooser, Scored, climb_all
+from bayescascade.methods.cascades.choosing import CascadeChoice, Chooser as CascadeChooser
+from bayescascade.methods.cascades.held_out import HeldOutSplits
+from bayescascade.methods.mixtures.choosing import MixtureChooser, Scored, climb_all
 from bayescascade.methods.mixtures.density import MixtureDensity
 from bayescascade.methods.mixtures.em import EMSettings, Indicators
 from bayescascade.model.summary import FitSummary
@@ -58,7 +58,11 @@ class FoundMixture(NamedTuple):
 
 
 def learn(
-    chooser: Chooser, cascade: AutoCascade, kind: str, n_starts: int, seeds: list[SeedSequence]
+    chooser: MixtureChooser,
+    cascade: AutoCascade,
+    kind: str,
+    n_starts: int,
+    seeds: list[SeedSequence],
 ) -> FoundMixture:
     """Return the fit; a cascade is a candidate if it is the given kind or all settings are "auto".
 
@@ -77,7 +81,7 @@ def learn(
 
 
 def _climb(
-    chooser: Chooser,
+    chooser: MixtureChooser,
     candidates: list[Scored],
     n_starts: int,
     time_limit: float | None,
@@ -102,7 +106,7 @@ def _climb(
 
 
 def _weigh_cascade(
-    chooser: Chooser, cascade: AutoCascade, candidates: list[Scored], seed: SeedSequence
+    chooser: MixtureChooser, cascade: AutoCascade, candidates: list[Scored], seed: SeedSequence
 ) -> AutoCascade | None:
     """Add a cascade to the candidates, and return it fitted if it is better or required."""
     watch, is_only = chooser.watch, not candidates
@@ -129,13 +133,13 @@ def _weigh_cascade(
 class WeighedCascade(NamedTuple):
     """A cascade, and its scores on held-out rows; NaN if there are none or it is slow."""
 
-    choice: Choice
+    choice: CascadeChoice
     held_out: float = nan  # mean log density of held-out rows, nats
     gain: float = nan  # gain of this over mixtures, nats
 
 
 def weigh_cascade(
-    model: AutoCascade, mixtures: Chooser, seed: np.random.SeedSequence
+    model: AutoCascade, mixtures: MixtureChooser, seed: np.random.SeedSequence
 ) -> WeighedCascade:
     """Return the cascade of the largest evidence, scored on the same rows as mixtures."""
     number, memory = int(seed.generate_state(1)[0]), model.memory_limit * 1e9
@@ -150,7 +154,7 @@ def weigh_cascade(
     n_folds = min(len(mixtures.split), int(_MOST_SCORING / of_fold))
     if n_folds == 0:
         return WeighedCascade(choice)
-    held_out = HeldOut(mixtures.split[:n_folds], number, model.n_jobs, memory)
+    held_out = HeldOutSplits(mixtures.split[:n_folds], number, model.n_jobs, memory)
     scored = held_out.scored(best, 0)  # for dependent leaves, also with the best temper
     if len(scored) > 1 and scored[1].held_out > scored[0].held_out:
         choice = choice._replace(candidates=(scored[1], scored[0], *choice.candidates[1:]))

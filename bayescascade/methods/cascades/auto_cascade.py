@@ -27,7 +27,7 @@ from bayescascade.data.table import Table, without_unusable
 from bayescascade.methods.cascades.associations import HOW_TO_READ, associations_page
 from bayescascade.methods.cascades.averaging import Member, member_of
 from bayescascade.methods.cascades.cascade import Cascade
-from bayescascade.methods.cascades.choosing import EFFORTS, Choice, Chooser
+from bayescascade.methods.cascades.choosing import EFFORTS, CascadeChoice, Chooser
 from bayescascade.methods.cascades.density import LearnedDensityTree
 from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
 from bayescascade.methods.cascades.held_out import FOR_READING, Candidate
@@ -172,7 +172,7 @@ class AutoCascade(HasNearBest, Baseline[LearnedDensityTree]):
         self.fit_chosen(table, choice, watch, found_by)
 
     def fit_chosen(
-        self, table: Table, choice: Choice, watch: Watch, seed: np.random.SeedSequence
+        self, table: Table, choice: CascadeChoice, watch: Watch, seed: np.random.SeedSequence
     ) -> Self:
         """Fit the kind that was chosen before to another table."""
         self.schema_, best = table.schema, choice.candidates[0]
@@ -204,7 +204,7 @@ class AutoCascade(HasNearBest, Baseline[LearnedDensityTree]):
         self._set_features(self.schema_)
         return self
 
-    def _run_of(self, candidate: Candidate, choice: Choice, table: Table) -> dict[str, Any]:
+    def _run_of(self, candidate: Candidate, choice: CascadeChoice, table: Table) -> dict[str, Any]:
         """Return the settings of the search for a candidate's trees."""
         common = {name: getattr(self, name) for name in ("n_jobs", "n_chains", "memory_limit")}
         if not choice.is_interrupted:

@@ -27,7 +27,7 @@ from bayescascade.methods.continuous import learning as continuous
 from bayescascade.methods.continuous.density import ContinuousDensity
 from bayescascade.methods.hidden_trees import learning as hidden
 from bayescascade.methods.hidden_trees.density import HiddenDensity
-from bayescascade.methods.mixtures.choosing import NUMBERS, Chooser, climb_all
+from bayescascade.methods.mixtures.choosing import NUMBERS, MixtureChooser, climb_all
 from bayescascade.methods.mixtures.density import MixtureDensity
 from bayescascade.methods.mixtures.em import KINDS, EMSettings, Indicators, log_cells
 from bayescascade.model.stacking import stacking_weights
@@ -141,7 +141,7 @@ def _learners(table: Table, seed: int, n_jobs: int | None) -> dict[str, Learn]:
 
         return learn
 
-    chooser = Chooser(table, grid, chosen_by, *steps, lambda _: None, _OF_MIXTURES)
+    chooser = MixtureChooser(table, grid, chosen_by, *steps, lambda _: None, _OF_MIXTURES)
     best = {one.settings.kind: one.settings for one in reversed(chooser.choose())}
     if chooser.is_interrupted:
         raise KeyboardInterrupt

@@ -318,10 +318,10 @@ class Cascade(HasNearBest, DensityEstimator[Tree, CountedTree, LearnedDensityTre
         is_cut = posterior.model.is_generative and posterior.splits.n_kept > 0
         if posterior.model.leaf == "dependent" or is_cut:
             return
-        from bayescascade.methods.cascades.exact import Redraws
+        from bayescascade.methods.cascades.exact import SubtreeRedraws
 
         n_steps = self._search().steps(self._default_steps(posterior.table))
-        posterior.redraws = Redraws(posterior, self.memory_limit * 1e9, self.n_jobs, n_steps)
+        posterior.redraws = SubtreeRedraws(posterior, self.memory_limit * 1e9, self.n_jobs, n_steps)
 
     def _sum_up(self, posterior: CascadePosterior, search: Search, in_use: int = 0) -> Summed:
         """Sum over all trees; some bytes are in use already. Raises TooLargeError like `_solve`."""

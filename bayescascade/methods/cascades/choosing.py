@@ -24,7 +24,7 @@ from bayescascade.base.errors import TooLargeError
 from bayescascade.base.watch import OutOfTime, check_time
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.averaging import ALONE, Average, stacked
-from bayescascade.methods.cascades.held_out import Candidate, HeldOut, weighed
+from bayescascade.methods.cascades.held_out import Candidate, HeldOutSplits, weighed
 
 EFFORTS = {"quick": 4e9, "normal": 6e10, "thorough": 6e11}
 """Operations of choice and search, by `effort`; a core does about 1e9 a second."""
@@ -49,7 +49,7 @@ _SEARCHED = Candidate("branch", {"leaf": "independent", "leaf_concentration": 0.
 _ENOUGH = 500  # distinct held-out rows to choose the weights of an average by
 
 
-class Choice(NamedTuple):
+class CascadeChoice(NamedTuple):
     """The chosen cascade, and the candidates."""
 
     candidates: tuple[Candidate, ...]  # the best first
@@ -74,16 +74,16 @@ class Chooser:
     left: float = field(init=False)
     known: dict[tuple[object, ...], Candidate] = field(init=False, default_factory=dict)
 
-    def choose(self) -> Choice:
+    def choose(self) -> CascadeChoice:
         """Compare candidates, and return the choice; Ctrl-C ends it once a candidate is known."""
         self.left = self._all = EFFORTS[self.effort]
         compared, is_interrupted, is_out_of_time = list[Candidate](), False, False
         average, readable = ALONE, list[Candidate]()
         try:
             self._weigh_all()
-            held_out = HeldOut([], self.seed, self.n_jobs, self.memory_limit)
+            held_out = HeldOutSplits([], self.seed, self.n_jobs, self.memory_limit)
             if not self.is_by_evidence and self.effort != "quick":
-                held_out = HeldOut.of(self.table, self.seed, self.n_jobs, self.memory_limit)
+                held_out = HeldOutSplits.of(self.table, self.seed, self.n_jobs, self.memory_limit)
             if held_out.folds:
                 compared, scored = self._compare(held_out)
                 best = _with(compared, self._summed)[0]
@@ -98,7 +98,9 @@ class Chooser:
         others = _with(readable, others)
         trees = [one for one in others if one.is_readable and one.kind[0] != "dependent"]
         trees, best_first = trees[:_MOST_READ], (best, *others)
-        return Choice(best_first, tuple(trees), is_interrupted, is_out_of_time, self.left, average)
+        return CascadeChoice(
+            best_first, tuple(trees), is_interrupted, is_out_of_time, self.left, average
+        )
 
     @property
     def _summed(self) -> list[Candidate]:
@@ -244,7 +246,7 @@ class Chooser:
         self.known[candidate.key] = replace(found, operations=expected)
         return self.known[candidate.key]
 
-    def _compare(self, held_out: HeldOut) -> tuple[list[Candidate], HeldOut]:
+    def _compare(self, held_out: HeldOutSplits) -> tuple[list[Candidate], HeldOutSplits]:
         """Return candidates scored on held-out rows, none if evidence decides; and these rows."""
         summed = self._summed
         own = [one for one in summed if one.kind[0] == _SEARCHED.kind[0]]
@@ -270,7 +272,7 @@ class Chooser:
         self.left -= allowed
         return found, held_out
 
-    def _best_to_read(self, held_out: HeldOut) -> list[Candidate]:
+    def _best_to_read(self, held_out: HeldOutSplits) -> list[Candidate]:
         """Return candidates for a tree to read, the one with the best single tree first."""
         trees = [one for one in self._summed if one.is_readable and one.is_shallow]
         few = [one for one in trees if one.kind[0] != "dependent"]
@@ -278,7 +280,7 @@ class Chooser:
         found = [held_out.of_best_tree(one) for one in (*few[:1], _SEARCHED)]
         return sorted(found, key=lambda one: -one.held_out)
 
-    def _stacked(self, best: Candidate, held_out: HeldOut, more: HeldOut) -> Average:
+    def _stacked(self, best: Candidate, held_out: HeldOutSplits, more: HeldOutSplits) -> Average:
         """Return the result of `stacked`; if few rows are scored, `more` are, as many as can be."""
         n_scored = held_out.rows.get(best.key, np.empty(0)).size
         more = more.affordable([best], self.left - best.operations).enough(_ENOUGH)
@@ -293,7 +295,7 @@ class Chooser:
         return stacked(self.table, folds, of_cascade, self.seed, self.n_jobs)
 
     def _scored(
-        self, held_out: HeldOut, contestants: list[Candidate], n_steps: int
+        self, held_out: HeldOutSplits, contestants: list[Candidate], n_steps: int
     ) -> list[Candidate]:
         """Return candidates with their scores, the best first."""
         found = list[Candidate]()

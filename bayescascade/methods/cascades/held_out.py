@@ -204,7 +204,7 @@ def weighed(
 
 
 @dataclass(frozen=True)
-class HeldOut:
+class HeldOutSplits:
     """One or a few splits into training rows and held-out rows."""
 
     folds: Sequence[tuple[Table, Table]]
@@ -215,7 +215,9 @@ class HeldOut:
     rows: dict[tuple[object, ...], Floats] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, table: Table, seed: int, n_jobs: int | None, memory_limit: float) -> "HeldOut":
+    def of(
+        cls, table: Table, seed: int, n_jobs: int | None, memory_limit: float
+    ) -> "HeldOutSplits":
         """Split a table's rows; no folds if there are too few."""
         folds, n_held, weights = list[tuple[Table, Table]](), 0.0, table.weights
         rng, p = np.random.default_rng(seed), table.schema.n_columns
@@ -228,11 +230,11 @@ class HeldOut:
                 folds.append((with_weights(table, learned), scored))
         return cls(folds, seed, n_jobs, memory_limit)
 
-    def cut(self, n_folds: int) -> "HeldOut":
+    def cut(self, n_folds: int) -> "HeldOutSplits":
         """Return the first of the folds."""
         return replace(self, folds=self.folds[:n_folds])
 
-    def affordable(self, summed: Sequence[Candidate], operations: float) -> "HeldOut":
+    def affordable(self, summed: Sequence[Candidate], operations: float) -> "HeldOutSplits":
         """Return as many folds as these operations allow, or one with fewer rows."""
         learned, held = self.folds[0]
         of_sums = sum(one.operations for one in summed)
@@ -244,12 +246,12 @@ class HeldOut:
         sampled = _sample(held, most, np.random.default_rng(self.seed))
         return replace(self, folds=[(learned, sampled)], rows={})
 
-    def enough(self, n_rows: int) -> "HeldOut":
+    def enough(self, n_rows: int) -> "HeldOutSplits":
         """Return the first folds with this number of distinct held-out rows, or all."""
         n_held = np.cumsum([held.n_distinct for _, held in self.folds])
         return self.cut(int(np.searchsorted(n_held, n_rows)) + 1)
 
-    def within(self, searched: Candidate, operations: float) -> tuple["HeldOut", int]:
+    def within(self, searched: Candidate, operations: float) -> tuple["HeldOutSplits", int]:
         """Return the folds that fit, and the steps of each short chain; 0 if none fit."""
         each = 2 * _N_CHAINS * operations_of_step(self.folds[0][0], searched.kind[0])
         for n_folds in range(len(self.folds), 0, -1):

@@ -16,7 +16,7 @@ from scipy.special import gammaln
 from bayescascade.base.arrays import Flags, Floats
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.kernels import layout
-from bayescascade.methods.cascades.kernels.layout import Workspace
+from bayescascade.methods.cascades.kernels.layout import CascadeWorkspace
 from bayescascade.methods.cascades.models import CascadeModel
 from bayescascade.methods.cascades.parameters import LEAVES
 from bayescascade.methods.cascades.split_space import SplitSpace
@@ -48,7 +48,7 @@ def arrays_of_model(
     splits: SplitSpace,
     table: "Table",
     branch_log_weights: Floats,
-) -> layout.ModelArrays:
+) -> layout.CascadeArrays:
     """Return a model's numbers and tables of their functions; weights of branches from 0 on."""
     nominal_levels = table.schema.n_levels[_nominal_columns(table.schema)]
     largest = max(2, int(nominal_levels.max(initial=2)))
@@ -57,7 +57,7 @@ def arrays_of_model(
     whole = whole_weights(table.weights)
     norms = np.full(branch_log_weights.shape, -np.inf)
     norms[2:] = np.logaddexp.accumulate(branch_log_weights[2:])
-    return layout.ModelArrays(
+    return layout.CascadeArrays(
         kind=model.kind,
         rate=model.rate,
         alpha=float(model.concentration),
@@ -103,19 +103,19 @@ class WorkSpaces:
     def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
         self._most_bytes = most_bytes
         # keys are ids of trees
-        self._kept: OrderedDict[int, tuple[Tree, Workspace]] = OrderedDict()
+        self._kept: OrderedDict[int, tuple[Tree, CascadeWorkspace]] = OrderedDict()
         self._n_bytes = 0  # of all work spaces; there may be thousands
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[type, tuple[int]]:
         return WorkSpaces, (self._most_bytes,)
 
-    def take(self, tree: Tree) -> Workspace | None:
+    def take(self, tree: Tree) -> CascadeWorkspace | None:
         """Remove and return the work space of this tree object; None if there is none."""
         with self._lock:
             return self._forget(id(tree))
 
-    def keep(self, tree: Tree, work: Workspace) -> None:
+    def keep(self, tree: Tree, work: CascadeWorkspace) -> None:
         """Keep a work space that holds a tree."""
         with self._lock:
             self._forget(id(tree))
@@ -130,7 +130,7 @@ class WorkSpaces:
             self._kept.clear()
             self._n_bytes = 0
 
-    def _forget(self, key: int) -> Workspace | None:
+    def _forget(self, key: int) -> CascadeWorkspace | None:
         if key not in self._kept:
             return None
         _, work = self._kept.pop(key)
@@ -138,6 +138,6 @@ class WorkSpaces:
         return work
 
 
-def _n_bytes(work: Workspace) -> int:
+def _n_bytes(work: CascadeWorkspace) -> int:
     arrays = (*work[:-1], work.dependence.graph, work.dependence.logs, work.dependence.pairs)
     return sum(array.nbytes for array in arrays)

@@ -119,7 +119,7 @@ class _Leaf(NamedTuple):
     weight: float
 
 
-class _Group(NamedTuple):
+class _LevelGroup(NamedTuple):
     codes: tuple[int, ...]
     weight: float
     width: float
@@ -152,7 +152,7 @@ def _build(leaves: Sequence[_Leaf], schema: Schema, max_branches: int) -> Any:
     return column, branches
 
 
-def _gain(blocks: Sequence[_Group]) -> float:
+def _gain(blocks: Sequence[_LevelGroup]) -> float:
     weight, width = sum(b.weight for b in blocks), sum(b.width for b in blocks)
     gains = (
         b.weight * log((b.weight / weight) / (b.width / width)) for b in blocks if b.weight > 0
@@ -160,7 +160,9 @@ def _gain(blocks: Sequence[_Group]) -> float:
     return sum(gains)
 
 
-def _partitions(groups: list[_Group], column: Column, max_branches: int) -> Iterator[list[_Group]]:
+def _partitions(
+    groups: list[_LevelGroup], column: Column, max_branches: int
+) -> Iterator[list[_LevelGroup]]:
     """Yield the candidate partitions of a column: single groups, or two sides."""
     if len(groups) < 2:
         return
@@ -173,12 +175,12 @@ def _partitions(groups: list[_Group], column: Column, max_branches: int) -> Iter
         yield [_merge(groups[:cut]), _merge(groups[cut:])]
 
 
-def _merge(groups: Sequence[_Group]) -> _Group:
+def _merge(groups: Sequence[_LevelGroup]) -> _LevelGroup:
     codes = tuple(sorted(code for group in groups for code in group.codes))
-    return _Group(codes, sum(g.weight for g in groups), sum(g.width for g in groups))
+    return _LevelGroup(codes, sum(g.weight for g in groups), sum(g.width for g in groups))
 
 
-def _groups(leaves: Sequence[_Leaf], j: int, column: Column) -> list[_Group]:
+def _groups(leaves: Sequence[_Leaf], j: int, column: Column) -> list[_LevelGroup]:
     """Return the finest groups of column `j`'s levels such that no leaf has parts of two groups."""
     parts: list[set[int]] = []
     for codes in {leaf.box[j] for leaf in leaves}:
@@ -188,5 +190,7 @@ def _groups(leaves: Sequence[_Leaf], j: int, column: Column) -> list[_Group]:
     groups = []
     for part in sorted(parts, key=min):
         count = sum(leaf.weight for leaf in leaves if leaf.box[j][0] in part)
-        groups.append(_Group(tuple(sorted(part)), count, float(column.widths[sorted(part)].sum())))
+        groups.append(
+            _LevelGroup(tuple(sorted(part)), count, float(column.widths[sorted(part)].sum()))
+        )
     return groups

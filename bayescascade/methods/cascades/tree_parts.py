@@ -126,7 +126,7 @@ def codes_dict(column: Column, codes: list[int]) -> dict[str, Any]:
     return {"interval": interval, "missing": True} if missing else {"interval": interval}
 
 
-class Standout(NamedTuple):
+class LeafStandout(NamedTuple):
     """Levels of a column that stand out inside a leaf."""
 
     column: int
@@ -139,7 +139,7 @@ class Standout(NamedTuple):
         return f"{condition} {probability_text(self.probability)}"
 
 
-def standouts(density: Any, leaf: int) -> list[Standout]:
+def standouts(density: Any, leaf: int) -> list[LeafStandout]:
     """Return the sets of levels that most rows of a leaf have, the most informative first.
 
     For each column, it is the set with the largest ``q - u``, contiguous if ordered, otherwise of
@@ -161,12 +161,12 @@ def standouts(density: Any, leaf: int) -> list[Standout]:
         q, u = min(1.0, float(shares[chosen].sum())), min(1.0, float(by_width[chosen].sum()))
         worth = float(rel_entr(q, u) + rel_entr(1 - q, 1 - u))
         if q >= 0.5 and q > u and worth >= max(_LEAST_NATS, least):
-            found.append((worth, Standout(column, tuple(codes[i] for i in chosen), q)))
+            found.append((worth, LeafStandout(column, tuple(codes[i] for i in chosen), q)))
     found.sort(key=lambda item: -item[0])
     return [standout for _, standout in found]
 
 
-def rarities(density: Any, leaf: int, codes: Codes) -> list[Standout]:
+def rarities(density: Any, leaf: int, codes: Codes) -> list[LeafStandout]:
     """Return the levels of a coded row with ``q`` of at most half of ``u``, the rarest first."""
     found = []
     for column, (code, left) in enumerate(zip(codes.tolist(), density.boxes[leaf], strict=True)):
@@ -175,7 +175,7 @@ def rarities(density: Any, leaf: int, codes: Codes) -> list[Standout]:
         share = float(density.level_shares(leaf, column)[left.index(code)])
         ratio = share / float(density.width_shares(leaf, column)[left.index(code)])
         if ratio <= _MOST_RATIO:
-            found.append((ratio, Standout(column, (code,), share)))
+            found.append((ratio, LeafStandout(column, (code,), share)))
     found.sort(key=lambda item: item[0])
     return [standout for _, standout in found]
 

@@ -319,7 +319,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
             work = self._load(state, state.n_nodes)
         return self._count_levels(work, state)
 
-    def _count_levels(self, work: layout.Workspace, state: Tree) -> Floats:
+    def _count_levels(self, work: layout.CascadeWorkspace, state: Tree) -> Floats:
         with sparing(self._n_cells_of(state)):
             count_levels(self.arrays, work, state.n_nodes)
         return work.histogram[: state.n_nodes]
@@ -330,7 +330,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
         n_counted = {"uniform": 1, "independent": p, "dependent": p * p}[self.model.leaf]
         return self.table.n_distinct * n_counted * state.n_nodes
 
-    def _load(self, state: Tree, capacity: int) -> layout.Workspace:
+    def _load(self, state: Tree, capacity: int) -> layout.CascadeWorkspace:
         arrays, model = self.arrays, self.model_arrays
         work = layout.new_workspace(arrays, model, capacity)
         load(arrays, model, work, state.feature, state.parent, state.block)
@@ -353,7 +353,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
         return arrays_of_table(self.table)
 
     @cached_property
-    def model_arrays(self) -> layout.ModelArrays:
+    def model_arrays(self) -> layout.CascadeArrays:
         """The model, as arrays for the kernels."""
         return arrays_of_model(self.model, self.splits, self.table, self.branch_log_weights)
 

@@ -15,7 +15,12 @@ from bayescascade.methods.classifier_trees.cost_sensitive_posterior import (
     CostSensitiveTreePosterior,
 )
 from bayescascade.methods.classifier_trees.growing import GrowingRows, NodeGrowth, grow, refitted
-from bayescascade.methods.classifier_trees.judges import JudgedTree, Judges, TreeTrial, node_table
+from bayescascade.methods.classifier_trees.judges import (
+    ScoredTree,
+    TreeCandidates,
+    TreeValidation,
+    node_table,
+)
 from bayescascade.methods.classifier_trees.parameters import CostSensitiveTreeParameters
 from bayescascade.methods.classifier_trees.tree import ClassifierTree
 from bayescascade.methods.classifier_trees.trying import TriedClassifier
@@ -37,7 +42,7 @@ _Amount = Annotated[float, Within(0)]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class CutTree(JudgedTree):
+class CutTree(ScoredTree):
     """A tree for a tradeoff, without small coefficients."""
 
     cut: float
@@ -114,7 +119,7 @@ class CostSensitiveTreeClassifier(TriedClassifier):
     # -- fitting -----------------------------------------------------------------------------------
 
     def _candidates(
-        self, rows: GrowingRows, judges: Judges, budgets: Sequence[float | None]
+        self, rows: GrowingRows, judges: TreeValidation, budgets: Sequence[float | None]
     ) -> Iterator[Sequence[CutTree]]:
         del budgets  # each tradeoff may lead to any cost
         self.tradeoff_ = self.cut_ = None
@@ -141,7 +146,7 @@ class CostSensitiveTreeClassifier(TriedClassifier):
             if run.interrupted:
                 raise KeyboardInterrupt
 
-    def _try(self, *given: Any, **more: Any) -> TreeTrial:
+    def _try(self, *given: Any, **more: Any) -> TreeCandidates:
         trial = super()._try(*given, **more)  # in an order that does not depend on the limit
         in_order = sorted(trial.candidates, key=attrgetter("posterior.tradeoff"))
         return trial._replace(candidates=tuple(in_order))
@@ -151,7 +156,7 @@ class CostSensitiveTreeClassifier(TriedClassifier):
         posterior: CostSensitiveTreePosterior,
         log_density: float,
         rows: GrowingRows,
-        judges: Judges,
+        judges: TreeValidation,
     ) -> list[CutTree]:
         """Return the trees for several cuts, with refitted leaves."""
         found: list[CutTree] = []
@@ -169,10 +174,10 @@ class CostSensitiveTreeClassifier(TriedClassifier):
             found.append(CutTree(**how, cut=cut, posterior=posterior, log_density=log_density))
         return found
 
-    def _refitted(self, candidate: JudgedTree, rows: GrowingRows) -> ClassifierTree:
+    def _refitted(self, candidate: ScoredTree, rows: GrowingRows) -> ClassifierTree:
         return refitted(candidate.tree, rows, "logistic")
 
-    def _become(self, candidate: JudgedTree) -> None:
+    def _become(self, candidate: ScoredTree) -> None:
         assert isinstance(candidate, CutTree)
         self._found, self.cut_ = candidate, candidate.cut
         self.tradeoff_ = candidate.posterior.tradeoff

@@ -14,7 +14,11 @@ from bayescascade.base.watch import watch_in_use
 from bayescascade.costs.items import CostItems, CostNorms
 from bayescascade.costs.limits import check_amounts, is_within
 from bayescascade.methods.classifier_trees.growing import GrowingRows
-from bayescascade.methods.classifier_trees.judges import JudgedTree, Judges, coefficient_table
+from bayescascade.methods.classifier_trees.judges import (
+    ScoredTree,
+    TreeValidation,
+    coefficient_table,
+)
 from bayescascade.methods.classifier_trees.leaves import logistic_leaf, no_gate
 from bayescascade.methods.classifier_trees.logistic import LogisticFit, LogisticProblem
 from bayescascade.methods.classifier_trees.parameters import CostWeightedParameters
@@ -31,7 +35,7 @@ _Amount = Annotated[float, Within(0)]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class PenaltyFit(JudgedTree):
+class PenaltyFit(ScoredTree):
     """The fit for a penalty: a tree with a single node."""
 
     penalty: float
@@ -108,7 +112,7 @@ class CostWeightedLogisticClassifier(TriedClassifier):
     # -- fitting -----------------------------------------------------------------------------------
 
     def _candidates(
-        self, rows: GrowingRows, judges: Judges, budgets: Sequence[float | None]
+        self, rows: GrowingRows, judges: TreeValidation, budgets: Sequence[float | None]
     ) -> Iterator[Sequence[PenaltyFit]]:
         self.penalty_ = self.duality_gap_ = None
         standard = Standard.of(rows.made, rows.weights)
@@ -161,13 +165,13 @@ class CostWeightedLogisticClassifier(TriedClassifier):
         )  # fmt: skip
         return ClassifierTree(rows.basis, (node,), self.n_features_in_, rows.n_classes)
 
-    def _refitted(self, candidate: JudgedTree, rows: GrowingRows) -> ClassifierTree:
+    def _refitted(self, candidate: ScoredTree, rows: GrowingRows) -> ClassifierTree:
         (node,) = candidate.tree.nodes
         if self.refit and not watch_in_use().is_over():
             node = replace(node, leaf=_without_penalty(rows, node.leaf.columns))
         return replace(candidate.tree, nodes=(node,))
 
-    def _become(self, candidate: JudgedTree) -> None:
+    def _become(self, candidate: ScoredTree) -> None:
         assert isinstance(candidate, PenaltyFit)
         self.penalty_, self.duality_gap_ = candidate.penalty, candidate.duality_gap
 

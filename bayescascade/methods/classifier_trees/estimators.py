@@ -15,8 +15,8 @@ from bayescascade.costs.limits import check_amounts, is_within
 from bayescascade.methods.classifier_trees.growing import GrowingRows, NodeGrowth, grow, refitted
 from bayescascade.methods.classifier_trees.judges import (
     HOW_TO_READ,
-    JudgedTree,
-    Judges,
+    ScoredTree,
+    TreeValidation,
     node_table,
     prunings,
 )
@@ -109,8 +109,8 @@ class SubmodularTreeClassifier(TriedClassifier):
     # -- fitting -----------------------------------------------------------------------------------
 
     def _candidates(
-        self, rows: GrowingRows, judges: Judges, budgets: Sequence[float | None]
-    ) -> Iterator[Sequence[JudgedTree]]:
+        self, rows: GrowingRows, judges: TreeValidation, budgets: Sequence[float | None]
+    ) -> Iterator[Sequence[ScoredTree]]:
         tried = self._node_budgets(budgets)
         for n_done, node_budgets in enumerate(tried):
             if self.progress is not None:
@@ -120,9 +120,9 @@ class SubmodularTreeClassifier(TriedClassifier):
             if self.prune:
                 yield prunings(tree, self.items_, judges.rows, judges.labels)
             else:
-                yield [JudgedTree(**judges.judge(tree, self.items_))]
+                yield [ScoredTree(**judges.judge(tree, self.items_))]
 
-    def _refitted(self, candidate: JudgedTree, rows: GrowingRows) -> ClassifierTree:
+    def _refitted(self, candidate: ScoredTree, rows: GrowingRows) -> ClassifierTree:
         return refitted(candidate.tree, rows, self.leaf)
 
     @property

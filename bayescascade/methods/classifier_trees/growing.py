@@ -16,7 +16,7 @@ from bayescascade.costs.items import CostItems
 from bayescascade.methods.classifier_trees.basis import Basis
 from bayescascade.methods.classifier_trees.leaves import gate_of, least_squares_leaf, logistic_leaf
 from bayescascade.methods.classifier_trees.scaling import NodeSums, squares_of
-from bayescascade.methods.classifier_trees.selection import Node
+from bayescascade.methods.classifier_trees.selection import NodeChoices
 from bayescascade.methods.classifier_trees.tree import ClassifierNode, ClassifierTree, Linear
 
 _LEAST_ROWS = 20.0  # minimum weight of a node with children
@@ -106,7 +106,7 @@ def grow(rows: GrowingRows, items: CostItems, how: NodeGrowth) -> ClassifierTree
     while waiting and not (nodes and watch.is_over()):
         weights, inherited, number = waiting.popleft()
         sums = rows.sums(weights)
-        node = Node(sums.squares, starts, items, inherited)
+        node = NodeChoices(sums.squares, starts, items, inherited)
         bought = node.choose(how.budget(number), how.selection)
         has = inherited.copy()
         has[bought.features] = True

@@ -61,7 +61,7 @@ _MOST_OUTPUTS = 3  # classes with a column each
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class JudgedTree:
+class ScoredTree:
     """A candidate with its error and cost on the judging rows."""
 
     tree: ClassifierTree
@@ -69,7 +69,7 @@ class JudgedTree:
     cost: float  # mean cost of a row
 
 
-class Judges(NamedTuple):
+class TreeValidation(NamedTuple):
     """The judging rows."""
 
     rows: Matrix
@@ -78,38 +78,40 @@ class Judges(NamedTuple):
     learns: Flags  # (n_training_rows,), which rows are learned from
 
     def judge(self, tree: ClassifierTree, items: CostItems) -> dict[str, Any]:
-        """Return the parts of a `JudgedTree`: a tree, its error and its mean cost."""
+        """Return the parts of a `ScoredTree`: a tree, its error and its mean cost."""
         wrong = tree.predict_proba(self.rows).argmax(axis=1) != self.labels
         costs = items.total(items.paid(tree.has))[tree.apply(self.rows)]
         return {"tree": tree, "error": float(wrong.mean()), "cost": float(costs.mean())}
 
 
-class TreeTrial(NamedTuple):
+class TreeCandidates(NamedTuple):
     """The candidates of `fit`."""
 
-    candidates: tuple[JudgedTree, ...]
+    candidates: tuple[ScoredTree, ...]
     training: TrainingRows
     everything: GrowingRows
-    judges: Judges
+    judges: TreeValidation
     watch: Watch
 
 
-def judges_of(training: TrainingRows, chooses: bool, random_state: Any) -> Judges:
+def judges_of(training: TrainingRows, chooses: bool, random_state: Any) -> TreeValidation:
     """Return the judging rows: validation rows, held-out rows, or all if nothing is chosen."""
     learns = np.ones(len(training.rows), np.bool_)
     if training.validation_labels is not None:
-        return Judges(
+        return TreeValidation(
             training.validation_rows, training.validation_labels, "validation rows", learns
         )
     if not chooses:
-        return Judges(training.rows, training.labels, "rows", learns)
+        return TreeValidation(training.rows, training.labels, "rows", learns)
     generator = np.random.default_rng(random_state)
     held_out = split_by_class(training.labels, [1 - _HELD_OUT, _HELD_OUT], generator) == 1
-    return Judges(training.rows[held_out], training.labels[held_out], "held-out rows", ~held_out)
+    return TreeValidation(
+        training.rows[held_out], training.labels[held_out], "held-out rows", ~held_out
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class PrunedTree(JudgedTree):
+class PrunedTree(ScoredTree):
     """A pruned tree."""
 
     tradeoff: float  # the least one for which it is best

@@ -43,10 +43,10 @@ from bayescascade.costs.items import CostItems
 from bayescascade.methods.classifier_trees.growing import GrowingRows
 from bayescascade.methods.classifier_trees.kernels import buying
 from bayescascade.methods.classifier_trees.kernels.buying import log_marginals
-from bayescascade.methods.classifier_trees.kernels.choosing import Prices
+from bayescascade.methods.classifier_trees.kernels.choosing import ItemCosts
 from bayescascade.methods.classifier_trees.rounding import rounding_of_leaf
 from bayescascade.methods.classifier_trees.scaling import squares_of
-from bayescascade.methods.classifier_trees.selection import MOST_FEATURES, Node
+from bayescascade.methods.classifier_trees.selection import MOST_FEATURES, NodeChoices
 from bayescascade.methods.classifier_trees.tree import ClassifierTree
 from bayescascade.model.compiled import CompiledPosterior
 from bayescascade.model.draws import TraceLegend
@@ -279,10 +279,10 @@ class SubmodularTreePosterior(CompiledPosterior[Purchases]):
     # -- arrays for kernels ------------------------------------------------------------------------
 
     @cached_property
-    def nodes(self) -> list[Node]:
+    def nodes(self) -> list[NodeChoices]:
         """The choices of leaves among features that no gate above them reads."""
         pairs = zip(self.model.squares, self.model.required, strict=True)
-        return [Node(squares, self.model.starts, self.items, has) for squares, has in pairs]
+        return [NodeChoices(squares, self.model.starts, self.items, has) for squares, has in pairs]
 
     @cached_property
     def model(self) -> buying.Leaves:
@@ -306,7 +306,7 @@ class SubmodularTreePosterior(CompiledPosterior[Purchases]):
                 squares[leaf] = squares_of(rows.made[there], rows.targets[there], given).squares
         starts = rows.basis.starts(self.items.n_columns)
         paid = np.zeros(self.items.n_items, np.int64)
-        prices = Prices(self.items.starts, self.items.items, self.items.costs, paid)
+        prices = ItemCosts(self.items.starts, self.items.items, self.items.costs, paid)
         price = self.tradeoff * weights / weights.sum()
         return buying.Leaves(squares, starts, required, weights, contrasts, price, prices)
 

@@ -36,7 +36,7 @@ from bayescascade.costs.items import CostItems
 from bayescascade.costs.limits import is_within
 from bayescascade.methods.classifier_trees.kernels.choosing import (
     SINGULAR,
-    Prices,
+    ItemCosts,
     all_gains,
     buy,
     every_set,
@@ -67,7 +67,7 @@ class Purchase(NamedTuple):
     is_exact: bool  # whether all affordable sets were compared
 
 
-class Node:
+class NodeChoices:
     """The choices of a node: squares given its parents' features, and costs not yet paid.
 
     starts (d + 1,) int64: the columns of each feature; inherited (d,) bool: bought by parents;
@@ -244,9 +244,9 @@ class Node:
         incurred = [self._costs.of_column(feature) for feature in range(self._is_open.size)]
         return np.array([costs[items].sum() for items in incurred])
 
-    def _prices(self) -> Prices:
+    def _prices(self) -> ItemCosts:
         costs = self._costs
-        return Prices(costs.starts, costs.items, costs.costs, self._paid.copy())
+        return ItemCosts(costs.starts, costs.items, costs.costs, self._paid.copy())
 
     def _block(self) -> Floats:
         widest = int(np.diff(self._starts).max())

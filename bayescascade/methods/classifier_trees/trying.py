@@ -18,7 +18,7 @@ from bayescascade.base.arrays import Flags, Floats
 from bayescascade.base.store import Of, Saved
 from bayescascade.base.watch import Watch
 from bayescascade.costs.acquisition import Walk
-from bayescascade.costs.choice import Choice
+from bayescascade.costs.choice import PurchaseChoice
 from bayescascade.costs.classifier import BudgetedClassifier
 from bayescascade.costs.limits import is_within
 from bayescascade.costs.pages import CANNOT_TELL
@@ -32,9 +32,9 @@ from bayescascade.data.sql import sql_literal
 from bayescascade.methods.classifier_trees.basis import Basis
 from bayescascade.methods.classifier_trees.growing import GrowingRows
 from bayescascade.methods.classifier_trees.judges import (
-    JudgedTree,
-    Judges,
-    TreeTrial,
+    ScoredTree,
+    TreeCandidates,
+    TreeValidation,
     judges_of,
     path_words,
 )
@@ -70,7 +70,7 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
     tree_: Annotated[ClassifierTree, Saved("tree")] = field(init=False)
     is_interrupted_: Annotated[bool, Saved("is_interrupted")] = field(init=False)
 
-    _trial: TreeTrial = field(init=False)
+    _trial: TreeCandidates = field(init=False)
     _center: Annotated[Floats, Of("columns"), Saved("center")] = field(init=False)
     _class_shares: Annotated[Floats, Of("classes"), Saved("class_shares")] = field(init=False)
 
@@ -78,12 +78,12 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
 
     @abstractmethod
     def _candidates(
-        self, rows: GrowingRows, judges: Judges, budgets: Sequence[float | None]
-    ) -> Iterator[Sequence[JudgedTree]]:
+        self, rows: GrowingRows, judges: TreeValidation, budgets: Sequence[float | None]
+    ) -> Iterator[Sequence[ScoredTree]]:
         """Yield candidates for some budgets, learned from rows, in batches."""
 
     @abstractmethod
-    def _refitted(self, candidate: JudgedTree, rows: GrowingRows) -> ClassifierTree:
+    def _refitted(self, candidate: ScoredTree, rows: GrowingRows) -> ClassifierTree:
         """Return the chosen tree, fitted to all rows."""
 
     @property
@@ -96,7 +96,7 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
         """The price of a unit of cost, in errors per row."""
         return 0.0
 
-    def _become(self, candidate: JudgedTree) -> None:
+    def _become(self, candidate: ScoredTree) -> None:
         """Keep attributes of the chosen candidate besides its tree."""
 
     # -- fitting -----------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
     def _try(
         self, budgets: Sequence[float | None], X: Any, y: Any, sample_weight: Any = None,
         X_val: Any = None, y_val: Any = None,
-    ) -> TreeTrial:  # fmt: skip
+    ) -> TreeCandidates:  # fmt: skip
         self.declares.check(self)
         watch = Watch(self.time_limit)
         given = GivenRows.labeled(X, y, sample_weight)
@@ -128,7 +128,7 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
             )
         portions = self._candidates(learned, judges, budgets)
         tried, self.is_interrupted_ = tried_in_time(portions, watch)
-        return TreeTrial(tuple(tried), training, everything, judges, watch)
+        return TreeCandidates(tuple(tried), training, everything, judges, watch)
 
     def _chosen(self, budget: float | None) -> Self:
         trial = self._trial
@@ -146,7 +146,9 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
             if budget is not None and not model._reads_nothing:
                 said = best.tree.predict_proba(judges.rows).argmax(axis=1)
                 nothing = judges.labels != training.commonest
-                model._settle(Choice.of(judges.words, said != judges.labels, nothing, training))
+                model._settle(
+                    PurchaseChoice.of(judges.words, said != judges.labels, nothing, training)
+                )
             return model
         model._cut_down()
         model._measure(training.validation_rows, trial.watch)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.store import Saved, Within
 from bayescascade.base.validation import check_real
-from bayescascade.costs.choice import N_FOLDS, Choice
+from bayescascade.costs.choice import N_FOLDS, PurchaseChoice
 from bayescascade.costs.limits import is_within
 from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.cost_trees.parameters import BudgetTreeParameters
@@ -21,7 +21,7 @@ from bayescascade.methods.cost_trees.posterior import BudgetTreePosterior
 from bayescascade.methods.cost_trees.tree import BudgetTree
 from bayescascade.methods.forests.base import ForestClassifier, ReadRows
 from bayescascade.methods.forests.forest import Forest
-from bayescascade.model.explore import Found, explore_by
+from bayescascade.model.explore import SearchResult, explore_by
 from bayescascade.model.kept_draws import thinned
 from bayescascade.model.sampled import HasDraws
 from bayescascade.model.search import DEFAULT_STEPS
@@ -212,12 +212,12 @@ until, effort
                     f"{name} must be None with a budget, got {getattr(self, name)!r}"
                 )
 
-    def _try_each(self, training: TrainingRows) -> list[tuple[Self, Choice]]:
+    def _try_each(self, training: TrainingRows) -> list[tuple[Self, PurchaseChoice]]:
         """Return a model for each of several tradeoffs, and its comparison on held-out rows."""
         everything = max(float(self.items_.costs.sum()), _LEAST)
         n_fits = len(_NATS) * (1 if training.validation_labels is not None else 1 + N_FOLDS)
         seconds = None if self.time_limit is None else self.time_limit / n_fits
-        tried: list[tuple[Self, Choice]] = []
+        tried: list[tuple[Self, PurchaseChoice]] = []
 
         def learn(other: Self, part: TrainingRows) -> Forest:
             forest = other._sample(part, seconds)
@@ -260,7 +260,7 @@ until, effort
         posterior = BudgetTreePosterior(None, None, **prior, _read=read)
         if posterior.classes.size < training.n_classes:
             raise DataError("sample_weight must be > 0 for a row of each class")
-        found: Found[BudgetTree] = explore_by(
+        found: SearchResult[BudgetTree] = explore_by(
             search, posterior, default_steps=DEFAULT_STEPS if self.budget is None else _STEPS
         )
         self._take(found)

@@ -17,8 +17,8 @@ from bayescascade.methods.effects.adjustment import Growth, grow
 from bayescascade.methods.effects.functions import ForestFunction, KernelFunction, SumFunction
 from bayescascade.methods.effects.hinge import MOST_EXACT, by_machines, solve_hinge
 from bayescascade.methods.effects.kernels import (
-    Basis,
     Kernel,
+    KernelBasis,
     choose_landmarks,
     named_kernel,
     scales_by_evidence,
@@ -26,7 +26,7 @@ from bayescascade.methods.effects.kernels import (
 from bayescascade.methods.effects.measured import EffectSlope, MeasuredEffects
 from bayescascade.methods.effects.parameters import AUTO, EXTENTS, Extent
 from bayescascade.methods.effects.posterior import EffectPosterior
-from bayescascade.methods.effects.problem import Fitted, Posed, Problem
+from bayescascade.methods.effects.problem import ArmsProblem, EffectProblem, FunctionFit
 from bayescascade.model.standard_errors import left_out_slope
 
 _PENALTIES = tuple(10.0 ** np.arange(-8.0, 0.0))
@@ -42,7 +42,7 @@ class KernelFit:
 
     def __init__(
         self,
-        problem: Problem,
+        problem: EffectProblem,
         standardize: bool,
         rng: np.random.Generator,
         extent: Extent = EXTENTS["normal"],
@@ -54,7 +54,7 @@ class KernelFit:
         self.problem = problem._replace(rows=(rows - self.center) / self.scale)
         self._rng, self._extent = rng, extent
 
-    def fit(self, name: str, length: Any, penalty: Any) -> Fitted:
+    def fit(self, name: str, length: Any, penalty: Any) -> FunctionFit:
         """Fit with a kernel; "auto" values are chosen."""
         problem = self.problem
         if name == AUTO and problem.is_least_squares and (length, penalty) == (AUTO, AUTO):
@@ -68,7 +68,7 @@ class KernelFit:
             found = found._replace(posterior=problem.posterior(features, penalty, None))
         return found._replace(length=length if name == "rbf" else None)
 
-    def _fit_by_evidence(self) -> Fitted:
+    def _fit_by_evidence(self) -> FunctionFit:
         """Fit with scales of maximum marginal likelihood: geometric means of those of two halves.
 
         The leave-one-out value of a row uses the scales of the other half.
@@ -93,7 +93,9 @@ class KernelFit:
         found = self.fit_kernel(first.between(second), 0.5 / strength, strength)
         return found._replace(held_out=held_out)
 
-    def fit_kernel(self, kernel: Kernel, penalty: float, strength: float | None = None) -> Fitted:
+    def fit_kernel(
+        self, kernel: Kernel, penalty: float, strength: float | None = None
+    ) -> FunctionFit:
         """Fit with a kernel and a penalty."""
         problem = self.problem
         if problem.surrogate == "hinge":
@@ -110,13 +112,13 @@ class KernelFit:
             kernel, self.center, self.scale, basis.landmarks, basis.projection @ mode.state[1:],
             float(mode.state[0]),
         )  # fmt: skip
-        return Fitted(function, posterior, mode.objective, mode, penalty, None, held_out)
+        return FunctionFit(function, posterior, mode.objective, mode, penalty, None, held_out)
 
-    def _basis(self, kernel: Kernel) -> Basis:
+    def _basis(self, kernel: Kernel) -> KernelBasis:
         rows, most = self.problem.rows, self._extent.n_landmarks
-        return Basis(kernel, choose_landmarks(rows, self._rng, most))
+        return KernelBasis(kernel, choose_landmarks(rows, self._rng, most))
 
-    def _fit_hinge(self, kernel: Kernel, penalty: float) -> Fitted:
+    def _fit_hinge(self, kernel: Kernel, penalty: float) -> FunctionFit:
         problem, rows = self.problem, self.problem.rows
         if len(rows) <= MOST_EXACT and problem.combine == "max":
             found = solve_hinge(kernel.gram(rows, rows), problem.arms, penalty)
@@ -132,7 +134,7 @@ class KernelFit:
         function = KernelFunction(
             kernel, self.center, self.scale, landmarks[kept], coefficients[kept], found.intercept,
         )  # fmt: skip
-        return Fitted(function, None, found.objective, found, penalty, None)
+        return FunctionFit(function, None, found.objective, found, penalty, None)
 
     def _chosen(self, name: str, length: Any, penalty: Any) -> tuple[float, float]:
         """Return length and penalty; "auto" values are chosen by the cross-validated surrogate."""
@@ -157,7 +159,7 @@ class KernelFit:
         return self._best(some, name, list(product(*beside)), _N_FOLDS[1], second)
 
     def _best(
-        self, some: Problem, name: str, choices: Any, n_folds: int, seed: int
+        self, some: EffectProblem, name: str, choices: Any, n_folds: int, seed: int
     ) -> tuple[float, float]:
         """Return the choice of least mean risk on held-out rows, over all folds together.
 
@@ -176,7 +178,7 @@ class KernelFit:
         return best
 
 
-def _folds(problem: Problem, n_folds: int, seed: int) -> Any:
+def _folds(problem: EffectProblem, n_folds: int, seed: int) -> Any:
     strata = 2 * problem.treatment + (problem.labels > 0)
     if np.unique(strata, return_counts=True)[1].min() < n_folds:
         strata = problem.treatment.astype(int)
@@ -192,7 +194,7 @@ def _left_out(posterior: EffectPosterior, state: Floats, features: Floats, lower
     return np.asarray((h - share * labels) / (1.0 - share))
 
 
-def fit_function(given: Posed, model: Any, seed: int) -> Fitted:
+def fit_function(given: ArmsProblem, model: Any, seed: int) -> FunctionFit:
     """Fit by the parameters of a model: a kernel, a forest, a mixture, or a given learner.
 
     A mixture that was learned from pseudo-outcomes is shrunk.
@@ -232,7 +234,7 @@ class FittedLearner(NamedTuple):
         return np.asarray(np.log(chances / (1.0 - chances)))
 
 
-def fit_learner(problem: Problem, learner: Any) -> Fitted:
+def fit_learner(problem: EffectProblem, learner: Any) -> FunctionFit:
     """Fit a scikit-learn learner that supports weights; ParameterError if it is not suitable."""
     learner = clone(learner)
     is_classifier = hasattr(learner, "predict_proba")
@@ -248,19 +250,23 @@ def fit_learner(problem: Problem, learner: Any) -> Fitted:
     labels = problem.labels > 0 if is_classifier else problem.labels
     learner.fit(problem.rows, labels, sample_weight=problem.even_weights)
     function = FittedLearner(learner)
-    return Fitted(function, None, problem.risk(function.values(problem.rows)), None, None, None)
+    return FunctionFit(
+        function, None, problem.risk(function.values(problem.rows)), None, None, None
+    )
 
 
-def fit_forest(problem: Problem, seed: int, n_jobs: int | None, n_trees: int = 200) -> Fitted:
+def fit_forest(
+    problem: EffectProblem, seed: int, n_jobs: int | None, n_trees: int = 200
+) -> FunctionFit:
     """Fit a regression forest, whose minimum leaf is chosen by out-of-bag errors."""
     how = Growth(n_trees, _LEAVES, 5, 1.0, seed, n_jobs)
     forest, held_out = grow(problem.rows, problem.labels, problem.even_weights, how)
     function = ForestFunction.of(forest)
     risk = problem.risk(function.values(problem.rows))
-    return Fitted(function, None, risk, None, None, None, held_out)
+    return FunctionFit(function, None, risk, None, None, None, held_out)
 
 
-def mixed(problem: Problem, fits: Sequence[Fitted]) -> Fitted:
+def mixed(problem: EffectProblem, fits: Sequence[FunctionFit]) -> FunctionFit:
     """Return the mixture with the least squared error on held-out rows; the first is the kernel.
 
     Held-out values of the mixture have the weights of the other half of the rows: with those that
@@ -274,9 +280,9 @@ def mixed(problem: Problem, fits: Sequence[Fitted]) -> Fitted:
         values[half] = held_out[half] @ _least_squares(errors[~half])
     weights = _least_squares(errors).tolist()
     function = SumFunction.of([each.function for each in fits], weights)
-    kernel = fits[0] if weights[0] > 0.0 else Fitted(function, None, np.nan, None, None, None)
+    kernel = fits[0] if weights[0] > 0.0 else FunctionFit(function, None, np.nan, None, None, None)
     risk = problem.risk(function.values(problem.rows))
-    return Fitted(function, kernel.posterior, risk, None, kernel.penalty, None, values)
+    return FunctionFit(function, kernel.posterior, risk, None, kernel.penalty, None, values)
 
 
 def _least_squares(errors: Floats) -> Floats:
@@ -290,7 +296,7 @@ def _least_squares(errors: Floats) -> Floats:
     return np.asarray(found / found.sum())
 
 
-def shrunk(given: Posed, average: MeasuredEffects, found: Fitted) -> Fitted:
+def shrunk(given: ArmsProblem, average: MeasuredEffects, found: FunctionFit) -> FunctionFit:
     """Return the function with the average effect as its mean, and smaller differences from it."""
     problem, n = given.problem, max(float(average.sizes.min()), 2.0)
     slope = EffectSlope(

@@ -66,7 +66,7 @@ def named_kernel(name: str, length: float, n_columns: int) -> Kernel:
 
 
 @dataclass(frozen=True, eq=False)
-class Basis:
+class KernelBasis:
     """Whitened functions of a kernel at landmarks (m, d)."""
 
     kernel: Kernel

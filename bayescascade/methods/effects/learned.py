@@ -12,7 +12,7 @@ from bayescascade.methods.effects.functions import Function
 from bayescascade.methods.effects.losses import SURROGATES
 from bayescascade.methods.effects.measured import EffectSlope, MeasuredEffects
 from bayescascade.methods.effects.parameters import ADJUSTMENTS, COMBINATIONS, TARGETS
-from bayescascade.methods.effects.problem import EXTREME, Fitted, Posed
+from bayescascade.methods.effects.problem import EXTREME, ArmsProblem, FunctionFit
 from bayescascade.methods.effects.rules_page import effect_words
 from bayescascade.report.numbers import count_texts, share_text
 from bayescascade.report.page import Page, Pieces, count_of, warning
@@ -84,8 +84,8 @@ class LearnedEffects:
     @classmethod
     def of(
         cls,
-        fitted: Fitted,
-        given: Posed,
+        fitted: FunctionFit,
+        given: ArmsProblem,
         adjust: str,
         target: Any,
         is_known: bool,

@@ -139,7 +139,7 @@ def most_probable_list(
 
 
 @dataclass(frozen=True, slots=True)
-class Association:
+class RuleAssociation:
     """Conditions, and their association with one side of h."""
 
     schema: Annotated[Schema, GIVEN]
@@ -168,7 +168,7 @@ def find_associations(
     max_size: int,
     min_support: float,
     memory_limit: float,
-) -> tuple[Association, ...]:
+) -> tuple[RuleAssociation, ...]:
     """Return at most `n_shown` associations of h > 0, then of h <= 0; codes (n_columns, n)."""
     mined, _ = mine_antecedents(
         schema, np.asarray(codes, np.uint16), np.ones(len(is_positive)),
@@ -187,7 +187,7 @@ def find_associations(
         order = enough[np.lexsort((mined.sizes[enough], -n_both[enough], -confidence[enough]))]
         for index in _shown(order.tolist(), mined, of_rules, n_shown):
             support = n_both[index] / len(is_positive)
-            found.append(Association(
+            found.append(RuleAssociation(
                 schema, mined[index], side, float(support), float(confidence[index]),
                 float(confidence[index] / share),
             ))  # fmt: skip

@@ -133,7 +133,7 @@ def overlap_of(propensity: Floats) -> tuple[float, float, float]:
     return low, high, float(np.mean(np.minimum(propensity, 1.0 - propensity) < EXTREME))
 
 
-class Problem(NamedTuple):
+class EffectProblem(NamedTuple):
     """Labels and weights of rows in arms, or pseudo-outcomes of all rows together."""
 
     rows: Floats  # (n, d)
@@ -163,7 +163,7 @@ class Problem(NamedTuple):
             weights = weights / sums[self.treatment.astype(int)]
         return np.asarray(weights / weights.mean())
 
-    def part(self, chosen: NDArray[Any]) -> "Problem":
+    def part(self, chosen: NDArray[Any]) -> "EffectProblem":
         """Return some of the rows."""
         names = ("rows", "labels", "weights", "treatment")
         return self._replace(**{name: getattr(self, name)[chosen] for name in names})
@@ -182,7 +182,7 @@ class Problem(NamedTuple):
         return float(risks.max() if self.combine == "max" else risks.mean())
 
 
-class Fitted(NamedTuple):
+class FunctionFit(NamedTuple):
     """A fitted function, and its properties."""
 
     function: Any  # one of `functions`, or one of scikit-learn
@@ -195,13 +195,13 @@ class Fitted(NamedTuple):
     slope: EffectSlope | None = None  # of labels on them; None if not tested
 
 
-class Posed(NamedTuple):
+class ArmsProblem(NamedTuple):
     """A problem, effective sizes of the arms (not treated, treated), and effects by arms."""
 
-    problem: Problem
+    problem: EffectProblem
     sizes: Floats  # (2,)
     average: MeasuredEffects | None  # doubly robust; None without pseudo-outcomes
-    by_arms: Fitted | None = None  # the T-learner
+    by_arms: FunctionFit | None = None  # the T-learner
 
 
 def compared(
@@ -225,7 +225,7 @@ def compared(
 
 def posed(
     training: TreatedRows, found: Nuisance, adjust: str, target: Any, surrogate: str, combine: str
-) -> Posed:
+) -> ArmsProblem:
     """Return labels and weights for an adjustment and a target (a name or weights (n,))."""
     y, treatment, e, own = training.y, training.treatment, found.propensity, training.weights
     is_named = isinstance(target, str)
@@ -243,13 +243,15 @@ def posed(
         labels = doubly_robust(y, treatment, *found[:3])
         average = _average(y, treatment, found, weights)
         held_out = found.treated - found.untreated
-        by_arms = Fitted(found.function, None, np.nan, None, None, None, held_out)
+        by_arms = FunctionFit(found.function, None, np.nan, None, None, None, held_out)
     if adjust == "residuals":
         mean = found.untreated + e * (found.treated - found.untreated)
         labels = (y - mean) / (treatment - e)
         weights = (treatment - e) ** 2 * (own if is_named else weights)
     given = training.rows, labels, weights, treatment
-    return Posed(Problem(*given, adjust != "none", surrogate, combine), sizes, average, by_arms)
+    return ArmsProblem(
+        EffectProblem(*given, adjust != "none", surrogate, combine), sizes, average, by_arms
+    )
 
 
 def _average(y: Flags, treatment: Flags, found: Nuisance, weights: Floats) -> MeasuredEffects:

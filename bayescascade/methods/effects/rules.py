@@ -20,7 +20,7 @@ from bayescascade.data.given import GivenRows
 from bayescascade.data.schema import Schema
 from bayescascade.data.unknown import UnknownCells
 from bayescascade.methods.effects.lists import (
-    Association,
+    RuleAssociation,
     best_tree,
     find_associations,
     most_probable_list,
@@ -105,7 +105,7 @@ class EffectRules(ReadableModel):
     rules_: LabelList = field(init=False)
     means_: Annotated[Floats, Of("parts"), Saved("means")] = field(init=False)
     gap_: Annotated[Annotated[float, Within(0)] | None, Saved("gap")] = field(init=False)
-    associations_: Annotated[tuple[Association, ...], Saved("associations")] = field(init=False)
+    associations_: Annotated[tuple[RuleAssociation, ...], Saved("associations")] = field(init=False)
     fidelity_: Annotated[float, Within(0, 1), Saved("fidelity")] = field(init=False)
     n_held_out_: Annotated[int, Within(1), Saved("n_held_out")] = field(init=False)
     effects_: MeasuredEffects | None = field(init=False)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bayescascade.base.arrays import Flags, Integers
 from bayescascade.base.errors import ParameterError
-from bayescascade.costs.choice import CROSSED, Choice, fold_of_rows, is_few
+from bayescascade.costs.choice import CROSSED, PurchaseChoice, fold_of_rows, is_few
 from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.model.matrix_classifier import MatrixClassifier
@@ -79,7 +79,7 @@ def choice_of(
     forest: Forest,
     learn: Callable[[M, TrainingRows], Forest | None] | None,
     outside: Flags | None,
-) -> Choice | None:
+) -> PurchaseChoice | None:
     """Return the comparison of a forest with buying nothing, on held-out rows.
 
     These are the validation rows, if they have labels. Otherwise, if there are few rows or no
@@ -92,9 +92,9 @@ def choice_of(
     if training.validation_labels is not None:
         labels = training.validation_labels
         wrong = forest.predict_proba(training.validation_rows).argmax(axis=1) != labels
-        return Choice.of("validation rows", wrong, labels != training.commonest, training)
+        return PurchaseChoice.of("validation rows", wrong, labels != training.commonest, training)
     if learn is not None and (outside is None or is_few(training)):
-        return Choice.of(
+        return PurchaseChoice.of(
             CROSSED, wrong_crossed(folds_of(training), training, learn), nothing, training
         )
     if outside is None:
@@ -103,7 +103,7 @@ def choice_of(
     if not is_judged.any():
         return None
     wrong = wrong_out_of_bag(forest, training.rows, labels, outside)
-    return Choice.of("out-of-bag rows", wrong, nothing[is_judged], training)
+    return PurchaseChoice.of("out-of-bag rows", wrong, nothing[is_judged], training)
 
 
 def wrong_crossed(

@@ -16,7 +16,7 @@ from bayescascade.base.arrays import Flags, Floats
 from bayescascade.base.validation import check_integer
 from bayescascade.base.watch import Watch
 from bayescascade.costs.acquisition import Walk
-from bayescascade.costs.choice import Choice
+from bayescascade.costs.choice import PurchaseChoice
 from bayescascade.costs.classifier import BudgetedClassifier
 from bayescascade.costs.feature_costs import Costs, FeatureCosts
 from bayescascade.data.cell_policy import CellPolicy, Matrix
@@ -134,7 +134,7 @@ class ForestClassifier(BudgetedClassifier):
         forest: Forest,
         learn: Callable[[Self, TrainingRows], Forest | None] | None,
         outside: Flags | None,
-    ) -> Choice | None:
+    ) -> PurchaseChoice | None:
         """Return the comparison with buying nothing on held-out rows; see `choice_of`."""
         return choice_of(self._folds, training, forest, learn, outside)
 

@@ -30,7 +30,7 @@ from bayescascade.base.errors import ParameterError
 from bayescascade.base.store import Of, Saved, Within
 from bayescascade.base.validation import check_real
 from bayescascade.base.watch import OutOfTime, Watch
-from bayescascade.costs.choice import CROSSED, Choice, is_few
+from bayescascade.costs.choice import CROSSED, PurchaseChoice, is_few
 from bayescascade.costs.limits import is_within
 from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.forests.bags import wrong_crossed
@@ -276,7 +276,7 @@ class BudgetedForestClassifier(ForestClassifier):
         grid: Sequence[tuple[float, float, Share]],
         seeds: Sequence[np.random.SeedSequence],
         watch: Watch,
-    ) -> list[Choice]:
+    ) -> list[PurchaseChoice]:
         """Return the comparison of each alternative with buying nothing, by cross-validation."""
         nothing = training.labels != training.commonest
         choices = []
@@ -291,7 +291,7 @@ class BudgetedForestClassifier(ForestClassifier):
                 return grown.trees
 
             wrong = wrong_crossed(self._folds(training), training, learn)
-            choices.append(Choice.of(CROSSED, wrong, nothing, training))
+            choices.append(PurchaseChoice.of(CROSSED, wrong, nothing, training))
         return choices
 
     @property

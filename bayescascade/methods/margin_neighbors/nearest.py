@@ -33,7 +33,7 @@ _HOW_TO_READ = (
 """Terms of the page, or "", and their meanings."""
 
 
-class Ends(NamedTuple):
+class RouteEnds(NamedTuple):
     """Features measured (m, d) bool, probabilities (m, n_classes), estimated accuracy (m,)."""
 
     used: Flags
@@ -46,7 +46,7 @@ class NearestPolicy:
     """A rule among training rows.
 
     steps: see `MarginNeighborsClassifier.steps_`; offsets: of estimates, for each number of
-    measured features, see `Followed.offsets`.
+    measured features, see `ValidationRoutes.offsets`.
     """
 
     around: Annotated[Neighborhoods, Saved("neighborhoods")]
@@ -72,15 +72,15 @@ class NearestPolicy:
         """Return a function that starts a row without known features."""
         return partial(NeighborWalk, self.around, self.rule, encoder, self.offsets)
 
-    def ends(self, rows: Floats) -> Ends:
+    def ends(self, rows: Floats) -> RouteEnds:
         """Return the ends of rows (m, p) of the matrix."""
         parts = [
             self._ends(rows[first : first + _BLOCK])
             for first in range(0, max(len(rows), 1), _BLOCK)
         ]
-        return Ends(*map(np.concatenate, zip(*parts, strict=True)))
+        return RouteEnds(*map(np.concatenate, zip(*parts, strict=True)))
 
-    def _ends(self, rows: Floats) -> Ends:
+    def _ends(self, rows: Floats) -> RouteEnds:
         found = self.around.routes(rows, self.rule, self.rule.limits)
         used = np.zeros((len(rows), self.around.items.n_columns), np.bool_)
         one, step = np.nonzero(found.order >= 0)
@@ -88,8 +88,8 @@ class NearestPolicy:
         at = np.arange(len(rows)), found.n_steps
         accuracy = self.rule.calibrated(found.accuracy[at], self.offsets[found.n_steps])
         if self.rule.predict_by == "vote":
-            return Ends(used, found.votes[at], accuracy)
-        return Ends(used, hedged(found.scores[at], accuracy), accuracy)
+            return RouteEnds(used, found.votes[at], accuracy)
+        return RouteEnds(used, hedged(found.scores[at], accuracy), accuracy)
 
     def reasons(self, rows: Floats, encoder: MatrixEncoder) -> list[str]:
         """Return in words the features of each row, and its estimated accuracy."""

@@ -22,7 +22,7 @@ import numpy as np
 from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.watch import Watch
-from bayescascade.costs.choice import FEW_ROWS, Choice
+from bayescascade.costs.choice import FEW_ROWS, PurchaseChoice
 from bayescascade.costs.items import CostItems
 from bayescascade.costs.limits import is_within
 from bayescascade.data.labels import TrainingRows
@@ -43,7 +43,7 @@ _N_VALUES = 40  # values of accuracy or gain for stop rules
 _N_HALVINGS = 50  # halvings of the interval of an offset
 _MOST_OFFSET = 20.0  # nats
 
-MOST_JUDGES = 2000
+MOST_VALIDATION_ROWS = 2000
 """Maximum number of judging rows: each takes a way through all kept rows."""
 
 MOST_KEPT = 20_000
@@ -60,7 +60,7 @@ _GAINS = (0.0, 0.02)
 """Tradeoffs to try, as the accuracy that a feature of mean cost must add."""
 
 
-class Judges(NamedTuple):
+class NeighborValidation(NamedTuple):
     """Judging rows, (m, p) of the matrix, and the contributions of their features.
 
     own (m,): indices of training rows, -1 for others; n_settling: the first n_settling rows decide
@@ -74,15 +74,15 @@ class Judges(NamedTuple):
     words: str
     n_settling: int
 
-    def part(self, places: Integers) -> "Judges":
+    def part(self, places: Integers) -> "NeighborValidation":
         """Return some of the rows, given their places, ascending."""
-        return Judges(
+        return NeighborValidation(
             self.rows[places], self.labels[places], self.own[places], self.parts[places],
             self.words, int((places < self.n_settling).sum()),
         )  # fmt: skip
 
 
-class Asked(NamedTuple):
+class RuleGrid(NamedTuple):
     """The choices to try: a single one if it is given."""
 
     n_neighbors: Sequence[int]
@@ -92,7 +92,7 @@ class Asked(NamedTuple):
     predict_by: Sequence[str]
 
 
-class Followed(NamedTuple):
+class ValidationRoutes(NamedTuple):
     """Ways of the judging rows to their ends, with the rule's margins, neighbors and tradeoff."""
 
     rule: Rule
@@ -103,7 +103,7 @@ class Followed(NamedTuple):
     wrong: dict[str, Flags]  # by prediction
 
     @classmethod
-    def of(cls, rule: Rule, routes: Routes, labels: Integers) -> "Followed":
+    def of(cls, rule: Rule, routes: Routes, labels: Integers) -> "ValidationRoutes":
         """Return the ways of routes that were followed to their ends."""
         by_margin = probabilities_of(routes.scores).argmax(axis=2)
         wrong = {
@@ -166,18 +166,18 @@ class Followed(NamedTuple):
         return values
 
 
-class Judged(NamedTuple):
+class ScoredRule(NamedTuple):
     """A rule, its error and cost on the judging rows, and their ways."""
 
     rule: Rule
     error: float
     cost: float
-    ways: Followed
+    ways: ValidationRoutes
 
 
 def follow_all(
-    around: Mapping[str, Neighborhoods], asked: Asked, judges: Judges, watch: Watch
-) -> Iterator[tuple[Followed, Judges]]:
+    around: Mapping[str, Neighborhoods], asked: RuleGrid, judges: NeighborValidation, watch: Watch
+) -> Iterator[tuple[ValidationRoutes, NeighborValidation]]:
     """Yield ways of the judging rows for all margins, numbers of neighbors and tradeoffs.
 
     The first are perhaps those of some of the rows, if the time is up; then they are the last.
@@ -190,15 +190,15 @@ def follow_all(
                 routes, followed = _in_time(each, rule, judges, watch)
                 if len(followed.labels) < len(judges.labels) and not is_first:
                     return
-                yield Followed.of(rule, routes, followed.labels), followed
+                yield ValidationRoutes.of(rule, routes, followed.labels), followed
                 if watch.is_over():
                     return
                 is_first = False
 
 
 def _in_time(
-    around: Neighborhoods, rule: Rule, judges: Judges, watch: Watch
-) -> tuple[Routes, Judges]:
+    around: Neighborhoods, rule: Rule, judges: NeighborValidation, watch: Watch
+) -> tuple[Routes, NeighborValidation]:
     """Return the ways of the judging rows that are followed before the time is up."""
     n_blocks = -(-len(judges.labels) // _BLOCK)
     found: list[Routes] = []
@@ -215,7 +215,9 @@ def _in_time(
     return routes, judges.part(followed[order])
 
 
-def judge(followed: Sequence[Followed], asked: Asked, n_settling: int) -> Iterator[Judged]:
+def scored_rules(
+    followed: Sequence[ValidationRoutes], asked: RuleGrid, n_settling: int
+) -> Iterator[ScoredRule]:
     """Yield every rule to try, judged on the judging rows.
 
     Its cost is the mean over all of them, or over the first `n_settling` if that is more.
@@ -227,10 +229,10 @@ def judge(followed: Sequence[Followed], asked: Asked, n_settling: int) -> Iterat
                     rule = ways.rule._replace(stop=stop, value=value, predict_by=by)
                     costs, wrong = ways.at_ends(rule)
                     cost = float(max(costs.mean(), costs[:n_settling].mean()))
-                    yield Judged(rule, float(wrong.mean()), cost, ways)
+                    yield ScoredRule(rule, float(wrong.mean()), cost, ways)
 
 
-def best_within(judged: Sequence[Judged], budget: float | None) -> Judged | None:
+def best_within(judged: Sequence[ScoredRule], budget: float | None) -> ScoredRule | None:
     """Return the rule of least error within a budget, the cheapest among ties; None if none is."""
     within = [one for one in judged if budget is None or is_within(one.cost, budget)]
     return min(within, key=lambda one: (one.error, one.cost), default=None)
@@ -273,7 +275,7 @@ class NearestFit:
             is_late = watch.is_over()
         parts = {"in_sample": full.of_features(cells, starts)}
         others, judged = training.validation_rows, training.validation_labels
-        n_settling = 0 if judged is None else min(len(others), MOST_JUDGES)
+        n_settling = 0 if judged is None else min(len(others), MOST_VALIDATION_ROWS)
         needs_folds = self.margins != "in_sample" or n_settling < FEW_ROWS
         if is_crossed or (needs_folds and not is_late):
             with watch.watching(), watch.part(_OF_FOLDS, is_final=True):
@@ -291,10 +293,12 @@ class NearestFit:
         chosen = some(len(others) if n_settling else 0, generator)
         own = np.zeros(0, np.int64)
         if n_settling < FEW_ROWS:
-            own = some(len(rows), generator, FEW_ROWS - n_settling if n_settling else MOST_JUDGES)
+            own = some(
+                len(rows), generator, FEW_ROWS - n_settling if n_settling else MOST_VALIDATION_ROWS
+            )
         fair = parts.get("out_of_fold", parts["in_sample"])[own]
         added = full.of_features(standard.cells(others[chosen]), starts)
-        judges = Judges(
+        judges = NeighborValidation(
             np.concatenate([others[chosen], rows[own]]),
             labels[own] if judged is None else np.append(judged[chosen], labels[own]),
             np.append(np.full(chosen.size, -1), own),
@@ -304,10 +308,10 @@ class NearestFit:
         )  # fmt: skip
         followed = list(follow_all(around, asked, judges, watch))
         judges = followed[-1][1]  # all of them, if there was time
-        tried = tuple(judge([ways for ways, _ in followed], asked, judges.n_settling))
+        tried = tuple(scored_rules([ways for ways, _ in followed], asked, judges.n_settling))
         return ChosenNearest(around, tried, judges, training)
 
-    def _asked(self, weight: float) -> Asked:
+    def _asked(self, weight: float) -> RuleGrid:
         """Return the choices to try."""
         if self.n_neighbors is not None and self.n_neighbors > weight:
             raise ParameterError(
@@ -322,7 +326,7 @@ class NearestFit:
         has_prices = items.n_groups > 0 or not np.allclose(alone, mean)
         tradeoffs = [gain / mean for gain in _GAINS] if has_prices else [0.0]
         value = 0.0 if self.stop == "gain" else self.value
-        return Asked(
+        return RuleGrid(
             several if self.n_neighbors is None else [self.n_neighbors],
             tradeoffs if self.tradeoff is None else [self.tradeoff],
             ["threshold", "gain", "number"] if self.stop == "auto" else [self.stop],
@@ -335,11 +339,11 @@ class ChosenNearest(NamedTuple):
     """The rules that were tried, and the judging rows."""
 
     around: Mapping[str, Neighborhoods]
-    tried: tuple[Judged, ...]
-    judges: Judges
+    tried: tuple[ScoredRule, ...]
+    judges: NeighborValidation
     training: TrainingRows
 
-    def within(self, budget: float | None) -> tuple[Judged, bool]:
+    def within(self, budget: float | None) -> tuple[ScoredRule, bool]:
         """Return the rule of least error within a budget and True, or one without features."""
         best = best_within(self.tried, budget)
         if best is not None:
@@ -347,27 +351,27 @@ class ChosenNearest(NamedTuple):
         first = self.tried[0]
         return first._replace(rule=first.rule.of_nothing), False
 
-    def policy(self, judged: Judged) -> NearestPolicy:
+    def policy(self, judged: ScoredRule) -> NearestPolicy:
         """Return the policy of a rule."""
         rule, ways = judged.rule, judged.ways
         around = self.around[rule.margins]
         return NearestPolicy(around, rule, ways.by_step(rule), ways.offsets())
 
-    def used(self, judged: Judged) -> Flags:
+    def used(self, judged: ScoredRule) -> Flags:
         """Return the features that the settling rows measure under a rule, (m, d)."""
         return judged.ways.used(judged.rule)[: self.judges.n_settling]
 
-    def choice(self, judged: Judged) -> Choice:
+    def choice(self, judged: ScoredRule) -> PurchaseChoice:
         """Return the choice between a rule and buying nothing."""
         judges, n_settling = self.judges, self.judges.n_settling
         wrong = judged.ways.at_ends(judged.rule)[1][:n_settling]
         nothing = judges.labels[:n_settling] != self.training.commonest
-        return Choice.of(judges.words, wrong, nothing, self.training)
+        return PurchaseChoice.of(judges.words, wrong, nothing, self.training)
 
 
 def measured(n_rows: int, generator: np.random.Generator, watch: Watch) -> Integers:
     """Return the indices of the rows whose cost is measured: few if the time is up."""
-    return some(n_rows, generator, _MOST_LATE if watch.is_over() else MOST_JUDGES)
+    return some(n_rows, generator, _MOST_LATE if watch.is_over() else MOST_VALIDATION_ROWS)
 
 
 def some_of_each_class(labels: Integers, generator: np.random.Generator) -> Integers:
@@ -378,7 +382,7 @@ def some_of_each_class(labels: Integers, generator: np.random.Generator) -> Inte
     return np.flatnonzero(split_by_class(labels, (share, 1 - share), generator) == 0)
 
 
-def some(n_rows: int, generator: np.random.Generator, most: int = MOST_JUDGES) -> Integers:
+def some(n_rows: int, generator: np.random.Generator, most: int = MOST_VALIDATION_ROWS) -> Integers:
     """Return the indices of judging rows, ascending."""
     if n_rows <= most:
         return np.arange(n_rows)

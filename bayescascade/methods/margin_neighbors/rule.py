@@ -24,17 +24,17 @@ from bayescascade.base.threads import for_ranges
 from bayescascade.costs.items import CostItems
 from bayescascade.methods.margin_neighbors.kernels.steps import (
     Estimate,
+    NeighborhoodArrays,
+    NeighborWorkspace,
     Routes,
-    Stop,
-    Surroundings,
-    Work,
+    StoppingRule,
     follow,
     tell_start,
 )
 from bayescascade.methods.margin_neighbors.margins import Additive, Standardized
 from bayescascade.model.packing import Packed
 
-NEVER = Stop(2.0, -np.inf, 1 << 40, np.inf)
+NEVER = StoppingRule(2.0, -np.inf, 1 << 40, np.inf)
 """A rule that stops no row before all features are measured."""
 
 
@@ -49,7 +49,7 @@ class Rule(NamedTuple):
     margins: Annotated[str, Words("out_of_fold", "in_sample")] = "out_of_fold"  # of neighbors
 
     @property
-    def limits(self) -> Stop:
+    def limits(self) -> StoppingRule:
         """The rule, as numbers for the kernels."""
         if self.stop == "threshold":
             return NEVER._replace(threshold=self.value)
@@ -113,19 +113,19 @@ class Neighborhoods:
         """Return rows of the matrix (m, p), standardized."""
         return self.standard.cells(rows)
 
-    def around(self, n_neighbors: float, tradeoff: float) -> Surroundings:
+    def around(self, n_neighbors: float, tradeoff: float) -> NeighborhoodArrays:
         """Return the arrays for kernels."""
         items = self.items
-        return Surroundings(
+        return NeighborhoodArrays(
             self.columns, self.starts, self.parts, self.full.offset, self.labels, self.weights,
             items.starts, items.items, items.costs, float(n_neighbors), float(tradeoff),
             self.is_rest_near, self.has_ties,
         )  # fmt: skip
 
-    def work(self) -> Work:
+    def work(self) -> NeighborWorkspace:
         """Return a workspace for one row."""
         n = self.labels.size
-        return Work(
+        return NeighborWorkspace(
             np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n, np.int64),
             np.zeros(self.full.offset.size), np.zeros(self.items.n_items, np.bool_),
         )  # fmt: skip
@@ -147,7 +147,7 @@ class Neighborhoods:
         self,
         rows: Floats,
         rule: Rule,
-        stop: Stop,
+        stop: StoppingRule,
         own: Integers | None = None,
         parts: Floats | None = None,
         first: Integers | None = None,

@@ -58,7 +58,7 @@ class Scored(NamedTuple):
 
 
 @dataclass
-class Chooser:
+class MixtureChooser:
     """Compares settings by held-out rows; see the module."""
 
     table: Table

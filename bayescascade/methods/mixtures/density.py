@@ -34,7 +34,7 @@ _TIE = 1e-9  # nats
 _TOLD = 1e-3  # least probability of a class in an explanation
 
 
-class Standout(NamedTuple):
+class ClassStandout(NamedTuple):
     """A level that is more, or less, probable in a class than among all rows."""
 
     column: int
@@ -250,16 +250,16 @@ class MixtureDensity(DensityParts):
     # -- words -------------------------------------------------------------------------------------
 
     @cached_property
-    def standouts(self) -> list[list[Standout]]:
+    def standouts(self) -> list[list[ClassStandout]]:
         """The characteristic levels of each class, at most one per column, in order."""
-        found: list[list[tuple[float, Standout]]] = [[] for _ in self.inside]
+        found: list[list[tuple[float, ClassStandout]]] = [[] for _ in self.inside]
         for j, inside in enumerate(self.level_probabilities):
             overall = self.probabilities @ inside
             worth = rel_entr(inside, overall) + rel_entr(1 - inside, (1 - overall).clip(min=1e-300))
             # both of two levels have the same worth: choose the more probable one inside
             for k, code in enumerate((worth + _TIE * inside).argmax(axis=1).tolist()):
                 shares = float(inside[k, code]), float(overall[code])
-                told = Standout(j, code, *shares, bool(self.conditions))
+                told = ClassStandout(j, code, *shares, bool(self.conditions))
                 found[k].append((float(worth[k, code]), told))
         kept = []
         for own in found:

@@ -25,7 +25,7 @@ import numpy as np
 
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_integer, check_real
-from bayescascade.methods.online.kernels.rounds import ADAPTIVE, ANYTIME, HORIZON, Game
+from bayescascade.methods.online.kernels.rounds import ADAPTIVE, ANYTIME, HORIZON, RoundConstants
 
 RATES = ("adaptive", "anytime", "horizon")
 _KINDS = {"horizon": HORIZON, "anytime": ANYTIME, "adaptive": ADAPTIVE}
@@ -34,12 +34,12 @@ _FACTOR = 0.9615  # minimizes the bound's factor of T^(2/3)
 
 def game_of(
     rates: str, horizon: int | None, n_experts: int, cost: float, *, is_mixed: bool, is_known: bool
-) -> Game:
+) -> RoundConstants:
     """Return the game of a gate's options; only rates "horizon" have a horizon."""
     eta, gamma = _FACTOR * cost ** (-1 / 3), 0.0
     if horizon is not None:
         eta, gamma = thesis_rates(horizon, n_experts, cost)
-    return Game(_KINDS[rates], eta, gamma, log(n_experts), cost, is_mixed, is_known)
+    return RoundConstants(_KINDS[rates], eta, gamma, log(n_experts), cost, is_mixed, is_known)
 
 
 def thesis_rates(n_rounds: int, n_experts: int, cost: float) -> tuple[float, float]:

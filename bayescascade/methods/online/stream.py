@@ -10,7 +10,7 @@ from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.methods.online.experts import ASKS, Decisions, Pool
-from bayescascade.methods.online.kernels.rounds import Game, GateRounds, RoundSums, play
+from bayescascade.methods.online.kernels.rounds import GateRounds, RoundConstants, RoundSums, play
 
 _BLOCK = 4096  # rows to decide about at a time
 _GROWTH = 1.5  # models are refitted after this growth of the number of labels
@@ -36,7 +36,7 @@ class Stream:
     """
 
     pool: Pool
-    game: Game
+    game: RoundConstants
     learns: bool
     rng: np.random.Generator
     standing: RoundSums = field(init=False)

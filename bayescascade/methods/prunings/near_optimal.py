@@ -17,7 +17,7 @@ from bayescascade.costs.items import CostItems
 from bayescascade.methods.prunings.posterior import KeptSplits, PruningPosterior
 from bayescascade.methods.prunings.program import PruningProgram
 from bayescascade.model.diagnostics import ESS_FLOOR, RHAT_CEILING
-from bayescascade.model.explore import Found, explore_by
+from bayescascade.model.explore import SearchResult, explore_by
 from bayescascade.model.search import Search
 from bayescascade.report.numbers import diagnostic_text, probability_text, share_text
 from bayescascade.report.page import (
@@ -46,11 +46,12 @@ _GROUPS = (
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class NearOptimalPrunings(Found[KeptSplits]):
+class NearOptimalPrunings(SearchResult[KeptSplits]):
     """Draws of prunings with an objective of at most ``(1 + tolerance) * optimum``.
 
-    It is also a `Found`. `run_` has the draws, and traces of objective, error, cost, number of
-    splits, and number of trees with a split. `posterior` is the Gibbs posterior that was sampled.
+    It is also a `SearchResult`. `run_` has the draws, and traces of objective, error, cost, number
+    of splits, and number of trees with a split. `posterior` is the Gibbs posterior that was
+    sampled.
 
     Parameters
     ----------
@@ -149,7 +150,7 @@ def near_optimal(
     worst = (1.0 + tolerance) * optimum
     if temperature is None:
         temperature = _temperature(program, best, tradeoff, worst)
-    found: Found[KeptSplits] = explore_by(
+    found: SearchResult[KeptSplits] = explore_by(
         search,
         PruningPosterior(program, tradeoff, temperature, worst, best, items),
         default_steps=min(_STEPS + _STEPS_PER_SPLIT * program.n_splits, _MOST_STEPS),

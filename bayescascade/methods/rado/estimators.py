@@ -34,7 +34,7 @@ _ENOUGH = 2  # from this number of rados for each column, "auto" is "moments"
 _MOST_ITERATIONS = 1_000  # for learner "map"
 
 
-class _About(NamedTuple):
+class _FitFacts(NamedTuple):
     """Facts on the rados and on the fit."""
 
     n_rows: Annotated[int, Within(1)]
@@ -136,7 +136,7 @@ class RadoBoostClassifier(MatrixClassifier):
     _reading: Annotated[Reading, Saved("reading")] = field(init=False)
     theta_: Annotated[Floats, Of("coefficients"), Saved("theta")] = field(init=False)
     learner_: Annotated[str, Words(*LEARNERS[1:]), Saved("learner")] = field(init=False)
-    _about: Annotated[_About, Saved("about")] = field(init=False)
+    _about: Annotated[_FitFacts, Saved("about")] = field(init=False)
     promise_: Annotated[Promise | None, Saved("promise")] = field(init=False)
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -220,7 +220,7 @@ class RadoBoostClassifier(MatrixClassifier):
             )  # fmt: skip
             found = explore_by(how, alike, starts=[np.zeros(len(scales))])
             self.theta_ = scales * found.state
-        self._about = _About(
+        self._about = _FitFacts(
             n_rows=rados.n_rows,
             n_rados=len(rados),
             support=rados.support,

@@ -39,7 +39,7 @@ from bayescascade.data.levels import (
 )
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.read_as import check_row_by_row
-from bayescascade.methods.rado.reading import OWNER, Reading, Rows, by_column, read_rows
+from bayescascade.methods.rado.reading import OWNER, RadoRows, Reading, by_column, read_rows
 
 Two = tuple[Level, Level]
 
@@ -152,7 +152,7 @@ def read_hiding(
     standardize: bool,
     intercept: bool,
     like: Reading | None,
-) -> tuple[Rows, int]:
+) -> tuple[RadoRows, int]:
     """Read rows with a protected feature, -1 or 1, and return the place of its column.
 
     `feature` is a column's name, or its index; `values` are its two levels, or None if its type
@@ -227,7 +227,7 @@ def _with_values(reading: Reading, at: int, place: int, levels: Two) -> Reading:
 
 def read_declared(
     X: Any, y: Any, classes: Any, bounds: Bounds | None, *, intercept: bool, like: Reading | None
-) -> Rows:
+) -> RadoRows:
     """Read rows without learning from them, in units in which declared bounds are -1 and 1.
 
     `classes` may be None if the type of `y` declares them, or `like` does; `bounds` of columns of
@@ -253,7 +253,7 @@ def read_declared(
     codes = codes_of_two("y", labels, known)
     if len(codes) != len(matrix):
         raise DataError(f"y must have a label per row of X, {len(matrix)}, got {len(codes)}")
-    return Rows(like, matrix, np.where(codes, 1.0, -1.0))
+    return RadoRows(like, matrix, np.where(codes, 1.0, -1.0))
 
 
 def _classes(y: Any, classes: Any, like: Reading | None) -> tuple[Two, Cells]:

@@ -95,7 +95,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
+class RadoRows:
     """Rows of rados, and their reading."""
 
     reading: Reading
@@ -122,7 +122,7 @@ def read_rows(
     intercept: bool,
     like: Reading | None,
     missing: str = "error",
-) -> Rows:
+) -> RadoRows:
     """Read rows and labels; `standardize` centers and scales columns.
 
     `like` replaces columns, classes, units, intercept and `missing` (see `CellPolicy`).
@@ -134,7 +134,7 @@ def read_rows(
         codes = label_codes(checked, like.classes, "y")
         if len(codes) != len(matrix):
             raise DataError(f"y must have a label per row of X, {len(matrix)}, got {len(codes)}")
-        return Rows(like, matrix, np.where(codes, 1.0, -1.0))
+        return RadoRows(like, matrix, np.where(codes, 1.0, -1.0))
     encoder = MatrixEncoder.learn(given, CellPolicy(missing))
     training = TrainingRows.read(encoder, given, owner=OWNER)
     check_two_classes(training.classes)
@@ -144,7 +144,7 @@ def read_rows(
     if standardize:
         center, units = Units.of(matrix)
     reading = Reading(encoder, training.classes, center, units, intercept)
-    return Rows(reading, matrix, np.where(training.labels, 1.0, -1.0))
+    return RadoRows(reading, matrix, np.where(training.labels, 1.0, -1.0))
 
 
 def by_column(rows: GivenRows, like: Reading | None) -> tuple[pd.DataFrame, list[Any]]:
@@ -197,7 +197,7 @@ def read_rados(path: str | Path) -> Content:
         raise ModelFileError(f"{path}: {shortened(str(error))}") from None
 
 
-class _About(NamedTuple):
+class _FileFacts(NamedTuple):
     """Facts on rados in a file, beside their values."""
 
     n_rows: Annotated[int, Within(1)]
@@ -210,7 +210,7 @@ def _read(path: Path) -> Content:
     values, about = _read_arrays(path)
     if (about["format"], about["version"]) != (_FORMAT, _VERSION):
         raise ModelFileError(f"format must be {_FORMAT}, version {_VERSION}")
-    n_rows, support, reading, promise = restored(_About, about, {})
+    n_rows, support, reading, promise = restored(_FileFacts, about, {})
     if support is not None and support > n_rows:
         raise ModelFileError(f"support must be <= {n_rows}, the number of rows, got {support}")
     if values.dtype != np.float64 or values.ndim != 2 or not len(values):

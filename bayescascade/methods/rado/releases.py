@@ -21,7 +21,7 @@ from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import warn_user
 from bayescascade.base.watch import Watch
 from bayescascade.methods.rado.protection import Promise, check_budget, cut_of, draw_agreements
-from bayescascade.methods.rado.reading import Rows
+from bayescascade.methods.rado.reading import RadoRows
 from bayescascade.methods.rado.signatures import (
     Edges,
     draw_by,
@@ -70,7 +70,7 @@ def random_sums(
 
 
 def release_feature(
-    rows: Rows,
+    rows: RadoRows,
     place: int,
     n_rados: int,
     epsilon: float,
@@ -99,7 +99,7 @@ def release_feature(
     return np.concatenate(parts), promise
 
 
-def _check_sums(rows: Rows) -> None:
+def _check_sums(rows: RadoRows) -> None:
     """Raise DataError if a sum of some rows might overflow; does not depend on signs."""
     edges, sizes = rows.edges(), np.zeros(rows.reading.n_columns)
     with np.errstate(over="ignore"):
@@ -109,7 +109,7 @@ def _check_sums(rows: Rows) -> None:
 
 
 def release_rows(
-    rows: Rows,
+    rows: RadoRows,
     n_rados: int,
     support: int | None,
     epsilon: float,
@@ -146,7 +146,7 @@ def release_rows(
     return values, promise
 
 
-def clipped(rows: Rows) -> Edges:
+def clipped(rows: RadoRows) -> Edges:
     """Return a function that makes edges within [-1, 1], in multiples of 2**-20."""
     edges = rows.edges()
 

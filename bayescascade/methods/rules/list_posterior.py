@@ -245,7 +245,7 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
         return shares
 
     @cached_property
-    def model_arrays(self) -> layout.ModelArrays:
+    def model_arrays(self) -> layout.RuleListArrays:
         """The model, as arrays for the kernels."""
         n_of_size = self.antecedents.n_of_size
         log_length = self.prior.log_lengths(len(self.antecedents))
@@ -257,7 +257,7 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
         log_left = np.cumsum(log_size[:, np.newaxis] - np.log(np.maximum(left, 1)), axis=1)
         whole = whole_weights(self.table.weights)
         all_alpha = self.rows.n_classes * self.concentration
-        return layout.ModelArrays(
+        return layout.RuleListArrays(
             kind=self.kind,
             alpha=self.concentration,
             total=float(self.table.weights.sum()),
@@ -278,6 +278,6 @@ def _digest(words: NDArray[np.uint64]) -> bytes | None:
     return blake2b(words.tobytes(), digest_size=16).digest() if words.any() else None
 
 
-def _list_in(works: layout.Workspace, k: int, which: int) -> RuleList:
+def _list_in(works: layout.RuleListWorkspace, k: int, which: int) -> RuleList:
     """Return one of the lists in a work space."""
     return RuleList(tuple(works.rules[k, which, : works.sizes[k, which]].tolist()))

@@ -33,9 +33,16 @@ from bayescascade.methods.sensors.reports import (
     sensor_table,
     silent_text,
 )
-from bayescascade.methods.sensors.signals import Scaling, Sensors, Signals
-from bayescascade.methods.sensors.training import Lesson
-from bayescascade.methods.sensors.trying import Candidate, Roles, Trial, Ways, best_within, tried
+from bayescascade.methods.sensors.signals import Sensors, SensorScaling, Signals
+from bayescascade.methods.sensors.training import SensorProblem
+from bayescascade.methods.sensors.trying import (
+    SensorCandidate,
+    SensorCandidates,
+    SensorSplit,
+    TrainingPath,
+    best_within,
+    tried,
+)
 from bayescascade.model.matrix_estimator import MatrixEstimator
 from bayescascade.model.record import NOT_SAVED
 from bayescascade.model.reporting import OF_ROWS
@@ -96,15 +103,15 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
 
     validation_cost_: float = field(init=False)
     _sensors: Annotated[Sensors, Saved("sensors")] = field(init=False)
-    _scaling: Annotated[Scaling, Saved("signals")] = field(init=False)
+    _scaling: Annotated[SensorScaling, Saved("signals")] = field(init=False)
     _net: Annotated[GatedNet, Saved("net")] = field(init=False)
     sensor_shares_: Annotated[Floats, Of("K", least=0, most=1), Saved("sensor_shares")] = field(
         init=False
     )
-    _found: Annotated[Candidate, Saved("chosen")] = field(init=False)
+    _found: Annotated[SensorCandidate, Saved("chosen")] = field(init=False)
     is_interrupted_: Annotated[bool, Saved("is_interrupted")] = field(init=False)
     stopped_after_: Annotated[float | None, Saved("stopped_after")] = field(init=False)
-    _trial: Trial = field(init=False)
+    _trial: SensorCandidates = field(init=False)
 
     # -- hooks -------------------------------------------------------------------------------------
 
@@ -117,7 +124,9 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
         """Return validation rows with labels, in the learned classes or scale."""
 
     @abstractmethod
-    def _ways(self, lesson: Lesson, rng: np.random.Generator, start: Weights | None = None) -> Ways:
+    def _ways(
+        self, lesson: SensorProblem, rng: np.random.Generator, start: Weights | None = None
+    ) -> TrainingPath:
         """Return how gates of a lesson are tried, or trained further from a start."""
 
     # -- fitting -----------------------------------------------------------------------------------
@@ -159,7 +168,7 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
     def _try(
         self, budgets: Sequence[float | None], X: Any, y: Any, sample_weight: Any = None,
         X_val: Any = None, y_val: Any = None,
-    ) -> Trial:  # fmt: skip
+    ) -> SensorCandidates:  # fmt: skip
         del sample_weight
         self.declares.check(self)
         watch = Watch(self.time_limit)
@@ -174,7 +183,7 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
         self.n_rows_ = len(answers.rows)
         n_waves = self.n_fourier if self.features == "fourier" else 0
         columns = self._sensors.in_matrix(self._encoder.source)
-        self._scaling = Scaling.of(answers.rows, columns, n_waves, seed)
+        self._scaling = SensorScaling.of(answers.rows, columns, n_waves, seed)
         n_features = self._signals(answers.rows[:1]).sensor_of.size
         most = max(_LEAST_ROWS, _MOST_CELLS // n_features)
         answers = answers.sampled(most, seed)
@@ -188,15 +197,15 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
             rows, judging = judges.rows, self._lesson(judges.sampled(most, seed))
         elif validation is not None:
             rows = self._reader.transform(validation, type(self).__name__)
-        roles = Roles.of(lesson, answers.groups, judging, rng)
+        roles = SensorSplit.of(lesson, answers.groups, judging, rng)
         found = tried(roles, self.ridge, self._ways, budgets, watch, rng)
         self.is_interrupted_ = found.is_interrupted
         lesson = lesson._replace(ridge=found.ridge)
-        return Trial(found.candidates, roles.learns, lesson, rows, watch, seed)
+        return SensorCandidates(found.candidates, roles.learns, lesson, rows, watch, seed)
 
-    def _lesson(self, answers: Answers) -> Lesson:
+    def _lesson(self, answers: Answers) -> SensorProblem:
         signals, costs = self._signals(answers.rows), self._sensors.costs
-        return Lesson(signals, answers.targets, answers.loss, costs, 1.0)
+        return SensorProblem(signals, answers.targets, answers.loss, costs, 1.0)
 
     @property
     def _n_steps(self) -> int:
@@ -228,7 +237,7 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
     # -- the candidates ----------------------------------------------------------------------------
 
     @property
-    def path_(self) -> tuple[Candidate, ...]:
+    def path_(self) -> tuple[SensorCandidate, ...]:
         """All candidates; not in saved models."""
         check_is_fitted(self, "_trial", msg="%(name)s must be fitted, and not read from a file")
         return tuple(self._trial.candidates)

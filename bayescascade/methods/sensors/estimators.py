@@ -12,7 +12,7 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.store import Of, Saved, Within
-from bayescascade.costs.choice import Choice
+from bayescascade.costs.choice import PurchaseChoice
 from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows, check_labels, label_codes
@@ -23,8 +23,8 @@ from bayescascade.methods.sensors.parameters import (
     SensorRegressorParameters,
 )
 from bayescascade.methods.sensors.soft_gates import alternated, relaxed
-from bayescascade.methods.sensors.training import Lesson, opened, trained
-from bayescascade.methods.sensors.trying import SOFT, Ways
+from bayescascade.methods.sensors.training import SensorProblem, opened, trained
+from bayescascade.methods.sensors.trying import SOFT, TrainingPath
 from bayescascade.model.matrix_classifier import MatrixClassifier
 from bayescascade.model.roles import Predicted
 
@@ -100,7 +100,7 @@ class GatedSensorsClassifier(GatedSensors, MatrixClassifier):
     method: str = SensorClassifierParameters.method.default
     activation: str = SensorClassifierParameters.activation.default
 
-    choice_: Choice | None = field(init=False, default=None)
+    choice_: PurchaseChoice | None = field(init=False, default=None)
     _shares: Annotated[Floats, Of("M", least=0), Saved("class_shares")] = field(init=False)
 
     def _answers(self, given: GivenRows) -> Answers:
@@ -119,16 +119,18 @@ class GatedSensorsClassifier(GatedSensors, MatrixClassifier):
         check_consistent_length(rows, labels)
         return Answers(rows, np.eye(len(self.classes_))[labels], labels, SOFTMAX)
 
-    def _ways(self, lesson: Lesson, rng: np.random.Generator, start: Weights | None = None) -> Ways:
+    def _ways(
+        self, lesson: SensorProblem, rng: np.random.Generator, start: Weights | None = None
+    ) -> TrainingPath:
         del lesson, start  # `train` takes both
         if self.method == "relaxed":
-            return Ways(relaxed, SHARES, is_price=False)
+            return TrainingPath(relaxed, SHARES, is_price=False)
         kind = "straight_through" if self.method == "straight_through" else self.activation
 
-        def train(lesson: Lesson, tradeoff: float, start: Weights) -> Weights:
+        def train(lesson: SensorProblem, tradeoff: float, start: Weights) -> Weights:
             return trained(lesson, tradeoff, start, self._n_steps, kind, rng)
 
-        return Ways(train, self._thrifts(), "relu" if kind == "relu" else "step")
+        return TrainingPath(train, self._thrifts(), "relu" if kind == "relu" else "step")
 
     # -- predicting --------------------------------------------------------------------------------
 
@@ -235,19 +237,21 @@ class GatedSensorsRegressor(RegressorMixin, GatedSensors):  # type: ignore[misc]
         targets = ((y - self._center) / self._scale)[:, np.newaxis]
         return Answers(rows, targets, _halves(y), SQUARE)
 
-    def _ways(self, lesson: Lesson, rng: np.random.Generator, start: Weights | None = None) -> Ways:
+    def _ways(
+        self, lesson: SensorProblem, rng: np.random.Generator, start: Weights | None = None
+    ) -> TrainingPath:
         if self.method == "straight_through":
 
-            def train(lesson: Lesson, tradeoff: float, start: Weights) -> Weights:
+            def train(lesson: SensorProblem, tradeoff: float, start: Weights) -> Weights:
                 return trained(lesson, tradeoff, start, self._n_steps, "straight_through", rng)
 
-            return Ways(train, self._thrifts())
+            return TrainingPath(train, self._thrifts())
         if self.method == "projected":
-            return Ways(_projected, SHARES, is_price=False)
+            return TrainingPath(_projected, SHARES, is_price=False)
         start = start or opened(lesson, rng)
         found = alternated(lesson.signals, lesson.targets[:, 0], start, _ROUNDS)
         beside = ((SOFT, found.weights),)
-        return Ways(partial(_closed, found.weights), SHARES, is_price=False, beside=beside)
+        return TrainingPath(partial(_closed, found.weights), SHARES, is_price=False, beside=beside)
 
     # -- predicting --------------------------------------------------------------------------------
 
@@ -297,13 +301,13 @@ class GatedSensorsRegressor(RegressorMixin, GatedSensors):  # type: ignore[misc]
         return {**super()._sizes(), "M": 1}
 
 
-def _closed(base: Weights, lesson: Lesson, share: float, start: Weights) -> Weights:
+def _closed(base: Weights, lesson: SensorProblem, share: float, start: Weights) -> Weights:
     """Return gates that are closed until they cost a share of all, with the same predictors."""
     del start
     return within(base, lesson.signals, lesson.costs, share * float(lesson.costs.sum()))
 
 
-def _projected(lesson: Lesson, share: float, start: Weights) -> Weights:
+def _projected(lesson: SensorProblem, share: float, start: Weights) -> Weights:
     """Return the result of projected descent within a share of all costs."""
     budget = share * float(lesson.costs.sum())
     return alternated(

@@ -21,7 +21,7 @@ from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_choice, check_real
 from bayescascade.methods.sensors.models import SOFTMAX, SQUARE, Weights, fast_scores, fast_sends
 from bayescascade.methods.sensors.signals import Signals
-from bayescascade.methods.sensors.training import Lesson
+from bayescascade.methods.sensors.training import SensorProblem
 from bayescascade.model.continuous import ContinuousPosterior
 
 
@@ -118,7 +118,7 @@ class GatePosterior(ContinuousPosterior):
         self.kind = check_choice("gates", gates, ("smooth", "hard"))
 
     @classmethod
-    def of(cls, lesson: Lesson, tradeoff: float, **how: Any) -> Self:
+    def of(cls, lesson: SensorProblem, tradeoff: float, **how: Any) -> Self:
         """Return the posterior for training data."""
         is_number = not lesson.loss.is_of_classes
         targets = lesson.targets[:, 0] if is_number else lesson.targets.argmax(axis=1)

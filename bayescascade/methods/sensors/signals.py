@@ -133,7 +133,7 @@ class Signals(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scaling:
+class SensorScaling:
     """Means and scales of the columns of the matrix, and each sensor's waves, if there are any."""
 
     means: Annotated[Floats, Of("columns")]

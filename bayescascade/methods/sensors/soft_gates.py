@@ -36,7 +36,7 @@ from bayescascade.methods.sensors.models import (
     within,
 )
 from bayescascade.methods.sensors.signals import Signals
-from bayescascade.methods.sensors.training import Lesson, refitted
+from bayescascade.methods.sensors.training import SensorProblem, refitted
 
 _STEPS, _RATE = 50, 0.1  # steps and rate of descent per round
 
@@ -167,7 +167,7 @@ def solved(problem: ShareProblem, start: Floats, n_steps: int) -> Floats:
     return q
 
 
-def relaxed(lesson: Lesson, share: float, start: Weights) -> Weights:
+def relaxed(lesson: SensorProblem, share: float, start: Weights) -> Weights:
     """Return gates and predictors after rounds of all three parts, from a start."""
     signals, (n, n_sensors) = lesson.signals, lesson.signals.alive.shape
     alive = signals.alive.astype(np.float64)

@@ -36,7 +36,7 @@ GATE_RATE = 3.0
 _OPEN = 2.0  # initial offset of gates: nearly all send
 
 
-class Lesson(NamedTuple):
+class SensorProblem(NamedTuple):
     """Rows, targets (n, M), their loss, costs (K,) and the ridge for all rows."""
 
     signals: Signals
@@ -45,19 +45,19 @@ class Lesson(NamedTuple):
     costs: Floats
     ridge: float
 
-    def among(self, rows: Any) -> "Lesson":
+    def among(self, rows: Any) -> "SensorProblem":
         """Return some rows, with the same ridge."""
         return self._replace(signals=self.signals.among(rows), targets=self.targets[rows])
 
 
-def error_of(lesson: Lesson, outputs: Floats) -> float:
+def error_of(lesson: SensorProblem, outputs: Floats) -> float:
     """Return the error rate of classes, or the mean squared error of numbers."""
     if lesson.loss.is_of_classes:
         return float((outputs.argmax(axis=1) != lesson.targets.argmax(axis=1)).mean())
     return float(((outputs - lesson.targets) ** 2).mean())
 
 
-def opened(lesson: Lesson, rng: np.random.Generator) -> Weights:
+def opened(lesson: SensorProblem, rng: np.random.Generator) -> Weights:
     """Return gates that are nearly always open, and predictors that are 0."""
     p, n_sensors = lesson.signals.sensor_of.size, lesson.costs.size
     start = Weights.zeros(p, n_sensors, lesson.targets.shape[1])
@@ -65,7 +65,7 @@ def opened(lesson: Lesson, rng: np.random.Generator) -> Weights:
 
 
 def trained(
-    lesson: Lesson, tradeoff: float, start: Weights, n_steps: int, kind: str,
+    lesson: SensorProblem, tradeoff: float, start: Weights, n_steps: int, kind: str,
     rng: np.random.Generator,
 ) -> Weights:  # fmt: skip
     """Return weights after Adam; kind is "straight_through", or OPT-Direct's "sigmoid", "relu"."""
@@ -92,7 +92,7 @@ class _Slopes:
     """Explicit derivatives of the mean loss and penalty of some rows."""
 
     def __init__(
-        self, lesson: Lesson, tradeoff: np.float32, kind: str, rng: np.random.Generator
+        self, lesson: SensorProblem, tradeoff: np.float32, kind: str, rng: np.random.Generator
     ) -> None:
         signals = lesson.signals
         self._features = signals.features.astype(np.float32)
@@ -152,7 +152,7 @@ class Refit(NamedTuple):
     gap: float  # nats per row
 
 
-def refitted(lesson: Lesson, gates: Floats, start: Floats, max_iter: int = 500) -> Refit:
+def refitted(lesson: SensorProblem, gates: Floats, start: Floats, max_iter: int = 500) -> Refit:
     """Return the best predictors for gates (n, K): in closed form for squares, else by L-BFGS.
 
     Features that no row sends have coefficients 0, as required by the ridge.

@@ -35,7 +35,7 @@ from bayescascade.methods.sensors.models import (
     squared,
     within,
 )
-from bayescascade.methods.sensors.training import Lesson, Refit, error_of, opened, refitted
+from bayescascade.methods.sensors.training import Refit, SensorProblem, error_of, opened, refitted
 
 _RIDGE = 1e-6  # share of the largest entry of the squares, in addition to the lesson's ridge
 _FITTED = 3  # number of sensors to try by a fit, for classes
@@ -48,7 +48,7 @@ _LEAST = 0.02  # share of the cost of all sensors at the end of a path
 _QUICK = 60  # iterations of fits for comparisons only
 _BETWEEN = 3  # maximum number of gates trained between two of the path, for a budget
 RIDGES = (1.0, 3.0, 10.0, 30.0)
-Train = Callable[[Lesson, float, Weights], Weights]
+Train = Callable[[SensorProblem, float, Weights], Weights]
 """It trains gates and predictors of a lesson at a thrift, from a start."""
 
 _AGAIN = 3  # maximum number of further trainings of the chosen candidate
@@ -58,7 +58,7 @@ SOFT = "soft gates"
 _HELD_OUT = 0.25  # share of the rows, if no validation rows are given
 
 
-def greedy_sets(lesson: Lesson, judging: Lesson) -> Iterator[tuple[Weights, Refit]]:
+def greedy_sets(lesson: SensorProblem, judging: SensorProblem) -> Iterator[tuple[Weights, Refit]]:
     """Yield growing sets of sensors that always send, from none on, with their predictors."""
     n_sensors = lesson.costs.size
     weights = Weights.zeros(lesson.signals.sensor_of.size, n_sensors, lesson.targets.shape[1])
@@ -88,7 +88,7 @@ def _rank(change: float, cost: float) -> tuple[bool, float, float]:
     return (False, change / cost, cost) if change < 0 else (True, change, cost)
 
 
-def _fitted(lesson: Lesson, judging: Lesson, weights: Weights) -> tuple[Refit, float]:
+def _fitted(lesson: SensorProblem, judging: SensorProblem, weights: Weights) -> tuple[Refit, float]:
     """Return predictors of sensors that always send, and their loss on the judging rows."""
     found = refitted(lesson, sent(weights, lesson.signals.alive), weights.theta, _ITERATIONS)
     outputs = designed(judging.signals, sent(weights, judging.signals.alive)) @ found.theta
@@ -98,7 +98,7 @@ def _fitted(lesson: Lesson, judging: Lesson, weights: Weights) -> tuple[Refit, f
 class _Named:
     """Errors of least squares for sets of sensors, from shared sums."""
 
-    def __init__(self, lesson: Lesson, judging: Lesson) -> None:
+    def __init__(self, lesson: SensorProblem, judging: SensorProblem) -> None:
         design, self._tests = (
             np.concatenate([one.signals.features, np.ones((len(one.targets), 1))], axis=1)
             for one in (lesson, judging)
@@ -130,7 +130,7 @@ def sent(weights: Weights, alive: Flags) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Candidate:
+class SensorCandidate:
     """A candidate, with its error and cost on validation rows."""
 
     kind: str  # "gates", "gates, fitted anew" or "always"
@@ -151,15 +151,15 @@ class Candidate:
         return not gates.any() and bool((offsets <= 0).all())
 
 
-class Trying(NamedTuple):
+class GateTraining(NamedTuple):
     """How candidates of a lesson are made, and the lesson of the judging rows."""
 
-    lesson: Lesson
-    judging: Lesson
+    lesson: SensorProblem
+    judging: SensorProblem
     activation: str
     train: Train
 
-    def judged(self, kind: str, weights: Weights, thrift: float, gap: float) -> Candidate:
+    def judged(self, kind: str, weights: Weights, thrift: float, gap: float) -> SensorCandidate:
         """Return a candidate with its error and cost."""
         judging = self.judging
         activation = "step" if kind == "always" else self.activation
@@ -168,14 +168,14 @@ class Trying(NamedTuple):
         outputs = designed(judging.signals, net.gates(judging.signals)) @ weights.theta
         cost = float((sends @ judging.costs).mean())
         loss = float(judging.loss.rows(outputs, judging.targets).mean())
-        return Candidate(kind, thrift, error_of(judging, outputs), cost, gap, net, loss)
+        return SensorCandidate(kind, thrift, error_of(judging, outputs), cost, gap, net, loss)
 
-    def static(self) -> Iterator[Candidate]:
+    def static(self) -> Iterator[SensorCandidate]:
         """Yield greedy sets that always send."""
         for weights, found in greedy_sets(self.lesson, self.judging):
             yield self.judged("always", weights, math.nan, found.gap)
 
-    def at(self, thrift: float, start: Weights) -> list[Candidate]:
+    def at(self, thrift: float, start: Weights) -> list[SensorCandidate]:
         """Return the candidates at a thrift."""
         weights = self.train(self.lesson, thrift, start)
         signals = self.lesson.signals
@@ -189,11 +189,11 @@ class Trying(NamedTuple):
 
     def along(
         self, thrifts: Sequence[float], start: Weights, budgets: Sequence[float | None]
-    ) -> Iterator[list[Candidate]]:
+    ) -> Iterator[list[SensorCandidate]]:
         """Yield the candidates of a path, and of points between for budgets."""
         amounts = [one for one in budgets if one is not None]
         least = min([*amounts, _LEAST * float(self.lesson.costs.sum())])
-        found: list[list[Candidate]] = []
+        found: list[list[SensorCandidate]] = []
         for thrift in thrifts:
             found.append(self.at(thrift, start))
             start = found[-1][0].net.weights
@@ -213,7 +213,7 @@ class Trying(NamedTuple):
                 yield found[-1]
 
 
-def best_within(candidates: Sequence[Candidate], budget: float | None) -> Candidate:
+def best_within(candidates: Sequence[SensorCandidate], budget: float | None) -> SensorCandidate:
     """Return the candidate of least error within a budget, and of least loss among ties.
 
     With few judging rows, many candidates tie, and a cheaper one of them is not better. The
@@ -223,7 +223,7 @@ def best_within(candidates: Sequence[Candidate], budget: float | None) -> Candid
     return min(possible, key=lambda one: (one.error, one.loss, one.cost))
 
 
-def best_ridge(lesson: Lesson, judging: Lesson) -> float:
+def best_ridge(lesson: SensorProblem, judging: SensorProblem) -> float:
     """Return the ridge with the best predictors on the judging rows if all sensors send."""
     alive = lesson.signals.alive.astype(np.float64)
     start = Weights.zeros(lesson.signals.sensor_of.size, lesson.costs.size, lesson.targets.shape[1])
@@ -235,7 +235,7 @@ def best_ridge(lesson: Lesson, judging: Lesson) -> float:
     return min(found, key=lambda ridge: found[ridge])
 
 
-class Ways(NamedTuple):
+class TrainingPath(NamedTuple):
     """How gates are tried: their training, values of thrift, and further candidates."""
 
     train: Train
@@ -245,21 +245,23 @@ class Ways(NamedTuple):
     beside: tuple[tuple[str, Weights], ...] = ()  # kinds of gates without a thrift
 
 
-WaysOf = Callable[[Lesson, np.random.Generator, Weights], Ways]
+TrainingPathOf = Callable[[SensorProblem, np.random.Generator, Weights], TrainingPath]
 """It returns how gates of a lesson are trained further from a start."""
 
 
-class Trial(NamedTuple):
+class SensorCandidates(NamedTuple):
     """Candidates of `fit`, and the rows."""
 
-    candidates: list[Candidate]
+    candidates: list[SensorCandidate]
     learns: Flags  # (n_rows,), the rows that did not judge
-    everything: Lesson
+    everything: SensorProblem
     validation: Matrix | None
     watch: Watch
     seed: int
 
-    def finished(self, best: Candidate, budget: float | None, ways_of: WaysOf) -> Candidate:
+    def finished(
+        self, best: SensorCandidate, budget: float | None, ways_of: TrainingPathOf
+    ) -> SensorCandidate:
         """Return a candidate after further training on all rows, still within the budget."""
         lesson = self.everything
         weights, activation = best.net.weights, best.net.activation
@@ -280,7 +282,7 @@ class Trial(NamedTuple):
         net = replace(best.net, weights=weights.with_theta(found.theta))
         return replace(best, net=net, gap=found.gap)
 
-    def _trained_on(self, best: Candidate, ways: Ways) -> Weights:
+    def _trained_on(self, best: SensorCandidate, ways: TrainingPath) -> Weights:
         """Return gates after further training on all rows, less thrifty if they send too rarely.
 
         More steps make gates more silent at the same tradeoff; the aim is the mean cost before.
@@ -294,22 +296,26 @@ class Trial(NamedTuple):
             thrift *= (cost / best.cost) ** 2 if ways.is_price else best.cost / cost
         return weights
 
-    def _again(self, best: Candidate, ways_of: WaysOf) -> Ways:
+    def _again(self, best: SensorCandidate, ways_of: TrainingPathOf) -> TrainingPath:
         """Return how gates are trained further, with the same seed each time."""
         return ways_of(self.everything, np.random.default_rng([self.seed, 1]), best.net.weights)
 
 
-class Roles(NamedTuple):
+class SensorSplit(NamedTuple):
     """Lessons of the training rows and of the judging rows."""
 
-    learned: Lesson
-    judging: Lesson
+    learned: SensorProblem
+    judging: SensorProblem
     learns: Flags  # (n_rows,)
 
     @classmethod
     def of(
-        cls, lesson: Lesson, groups: NDArray[Any], judging: Lesson | None, rng: np.random.Generator
-    ) -> "Roles":
+        cls,
+        lesson: SensorProblem,
+        groups: NDArray[Any],
+        judging: SensorProblem | None,
+        rng: np.random.Generator,
+    ) -> "SensorSplit":
         """Hold out rows of a lesson, by their groups, if no other rows judge."""
         everybody = np.ones(len(lesson.targets), np.bool_)
         if judging is not None:
@@ -321,26 +327,26 @@ class Roles(NamedTuple):
         return cls(learned, lesson.among(~learns), learns)
 
 
-class Tried(NamedTuple):
+class TrainedGates(NamedTuple):
     """Candidates, at least one, and the ridge of their training."""
 
-    candidates: list[Candidate]
+    candidates: list[SensorCandidate]
     ridge: float
     is_interrupted: bool
 
 
 def tried(
-    roles: Roles,
+    roles: SensorSplit,
     ridge: float | None,
-    ways_of: Callable[[Lesson, np.random.Generator], Ways],
+    ways_of: Callable[[SensorProblem, np.random.Generator], TrainingPath],
     budgets: Sequence[float | None],
     watch: Watch,
     rng: np.random.Generator,
-) -> Tried:
+) -> TrainedGates:
     """Return the candidates until time is up or Ctrl-C, at least one."""
     learned = roles.learned
-    candidates: list[Candidate] = []
-    trying = Trying(learned, roles.judging, "step", lambda *_: opened(learned, rng))
+    candidates: list[SensorCandidate] = []
+    trying = GateTraining(learned, roles.judging, "step", lambda *_: opened(learned, rng))
     is_interrupted = False
     try:
         with watch.watching(), single_threaded():
@@ -365,4 +371,4 @@ def tried(
     if not candidates:  # there was no time for one
         sizes = learned.signals.sensor_of.size, learned.costs.size, learned.targets.shape[1]
         candidates = [trying.judged("always", Weights.zeros(*sizes), math.nan, math.nan)]
-    return Tried(candidates, learned.ridge, is_interrupted)
+    return TrainedGates(candidates, learned.ridge, is_interrupted)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bayescascade.methods.adaptive.objective import Problem, State
+from bayescascade.methods.adaptive.objective import GateProblem, State
 
 CENTERS, SIZES = ((1, 1), (-1, 1), (-1, -1), (-1, -3)), (20, 20, 15, 15)
 
@@ -21,7 +21,7 @@ def problem(seed, n=60, p=3, n_classes=2, **changed):
     labels = (rows[:, :n_classes] + 0.7 * rng.normal(size=(n, n_classes))).argmax(axis=1)
     losses, weights = rng.exponential(0.3, n), rng.uniform(0.5, 2.0, n)
     given = {"full_share": 0.3, "ridge": 1.0, **changed}
-    return Problem(rows, labels, n_classes, weights, losses, **given)
+    return GateProblem(rows, labels, n_classes, weights, losses, **given)
 
 
 def state(one, seed, size=1.0):

@@ -17,10 +17,10 @@ from bayescascade import AdaptiveClassifier, FeatureCosts, ParameterError, explo
 from bayescascade.costs.items import CostNorms
 from bayescascade.methods.adaptive import alternating, boosted
 from bayescascade.methods.adaptive.alternating import GroupNorm, alternated
-from bayescascade.methods.adaptive.choosing import Judges, judged
-from bayescascade.methods.adaptive.full import OfAny
+from bayescascade.methods.adaptive.choosing import GateValidation, judged
+from bayescascade.methods.adaptive.full import FullClassifier
 from bayescascade.methods.adaptive.gated import Gated
-from bayescascade.methods.adaptive.linear import LinearScores, Scaling
+from bayescascade.methods.adaptive.linear import ColumnScaling, LinearScores
 from bayescascade.methods.adaptive.objective import best_log_odds, best_split, class_chances
 from bayescascade.methods.adaptive.oracle import oracle_of
 from bayescascade.methods.adaptive.selecting import Fit
@@ -180,14 +180,14 @@ def test_the_set_of_synthetic_2(labels, seed):
     assert printed.acquisition_cost(X).mean() > 1.6 or printed.score(X, y) < 1
 
 
-class Narrow(OfAny):
+class Narrow(FullClassifier):
     """A full model that does not read the first column, which the gate reads."""
 
     def used(self, X):
         return np.tile([False, True, True], (len(X), 1))
 
 
-@pytest.mark.parametrize("kind", [OfAny, Narrow])
+@pytest.mark.parametrize("kind", [FullClassifier, Narrow])
 def test_cuts_worth_a_look_are_those_of_all_cuts(kind):
     """By errors and costs: rows that are sent pay for what gate and full model read."""
     rng = np.random.default_rng(0)
@@ -198,13 +198,13 @@ def test_cuts_worth_a_look_are_those_of_all_cuts(kind):
     at.gate[1], at.local[[0, 1]] = 0.0, 0.0
     full = kind(LogisticRegression().fit(X, y), None, 3)
     gate, local = (
-        LinearScores.of_scaled(part, Scaling(np.zeros(3), np.ones(3)))
+        LinearScores.of_scaled(part, ColumnScaling(np.zeros(3), np.ones(3)))
         for part in (at.gate[:, np.newaxis], at.local)
     )
     nothing = Gated.of(full, np.zeros(3), np.arange(3), np.full(2, 0.5))
     model = replace(nothing, gate=gate, local=local)
     wrong = full.probabilities(X).argmax(axis=1) != y
-    judges = Judges(X, y, "rows", np.ones(30, np.bool_), wrong, full.used(X))
+    judges = GateValidation(X, y, "rows", np.ones(30, np.bool_), wrong, full.used(X))
     fit = Fit(at, np.ones(4, np.bool_), 0.3, 0.0, 0.0, 0.0)
     found = judged(fit, model, judges, items, None)
     scores = np.unique(model.scores(X))

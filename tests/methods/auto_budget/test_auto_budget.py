@@ -13,7 +13,7 @@ from bayescascade import (
     SubmodularTreeClassifier,
 )
 from bayescascade.costs.choice import FEW_ROWS
-from bayescascade.methods.auto_budget.trying import EFFORTS, Judging, Sample, Trying
+from bayescascade.methods.auto_budget.trying import EFFORTS, MethodTrials, Sample, ValidationSplit
 from bayescascade.methods.listed import BUDGET_LEARNERS, IN_TURN
 from tests.interrupts import interrupted
 
@@ -50,13 +50,15 @@ def test_the_method_that_can_tell_is_chosen(model):
 
 def test_rows_that_judge_are_not_learned_from():
     """Else what learns by heart would be chosen."""
-    judging = Judging.of(Sample(*rows(2 * FEW_ROWS)), None, np.random.default_rng(0))
+    judging = ValidationSplit.of(Sample(*rows(2 * FEW_ROWS)), None, np.random.default_rng(0))
     assert judging.validation is not None
     learned, judges = (set(map(tuple, part.X)) for part in judging[:2])
     assert not learned & judges
     assert len(learned) + len(judges) == 2 * FEW_ROWS
     assert abs(len(judges) - FEW_ROWS / 2) <= 1
-    assert Judging.of(Sample(*rows(FEW_ROWS - 1)), None, np.random.default_rng(0)).n_fits == 5
+    assert (
+        ValidationSplit.of(Sample(*rows(FEW_ROWS - 1)), None, np.random.default_rng(0)).n_fits == 5
+    )
 
 
 @pytest.fixture
@@ -92,7 +94,7 @@ def test_each_fold_is_judged_by_what_learned_from_the_others(fits):
 def test_rows_that_judge_count_by_their_weights():
     """Else a method that suits rows of little weight would be chosen."""
     (X, y), weights = rows(100), np.arange(1.0, 101.0)
-    judging = Judging.of(Sample(X, y, weights), None, np.random.default_rng(0))
+    judging = ValidationSplit.of(Sample(X, y, weights), None, np.random.default_rng(0))
     assert judging.errors(y[np.newaxis]) == pytest.approx([weights[y].sum() / weights.sum()])
 
 
@@ -225,7 +227,7 @@ def test_ctrl_c_in_the_first_round_keeps_the_best(n_rows, n_learned, n_judges, f
 
 def test_ctrl_c_in_the_last_fit_keeps_that_of_a_fold(fits, monkeypatch):
     """The choice is made, and would be lost."""
-    monkeypatch.setattr(Trying, "final", interrupted(1))
+    monkeypatch.setattr(MethodTrials, "final", interrupted(1))
     auto = AutoBudgetClassifier(budget=1.0, **{**QUICK, "methods": ("l1",)})
     assert (auto.fit(*linear(100)).is_interrupted_, len(fits)) == (True, 5)
 

@@ -5,11 +5,11 @@ import pytest
 
 from bayescascade import CostWeightedLogisticClassifier
 from bayescascade.methods.auto_budget.trying import (
-    Judged,
-    Judging,
+    BudgetErrors,
     MethodScore,
     Sample,
-    Trials,
+    ScoredClassifier,
+    ValidationSplit,
     best_within,
     judged as judged_of,
 )
@@ -22,7 +22,7 @@ def judged(method, budget, n_wrong, of_method, cost=None, first=0):
     wrong = np.zeros(N, bool)
     wrong[first : first + n_wrong] = True
     told = MethodScore(method, budget, n_wrong / N, 0.0, budget if cost is None else cost)
-    return Judged(told, None, wrong, np.full(N, of_method))
+    return ScoredClassifier(told, None, wrong, np.full(N, of_method))
 
 
 def chosen(found, budget):
@@ -35,8 +35,8 @@ def test_what_buys_nothing_errs_like_the_commonest_class():
     X = np.random.default_rng(0).normal(size=(N, 3))
     y = X[:, 0] > 0.3
     fits = [CostWeightedLogisticClassifier(budget=b, random_state=0).fit(X, y) for b in (0.5, 1.0)]
-    tried = Trials("l1", fits, np.zeros((2, N), np.bool_))
-    nothing, bought = judged_of([tried], [0.5, 1.0], Judging(Sample(X, y), None, "rows"))
+    tried = BudgetErrors("l1", fits, np.zeros((2, N), np.bool_))
+    nothing, bought = judged_of([tried], [0.5, 1.0], ValidationSplit(Sample(X, y), None, "rows"))
     assert fits[0].nothing_read_text
     assert nothing.candidate.error == y.mean()
     assert bought.candidate.error == 0.0
@@ -81,7 +81,7 @@ def test_the_rule_errs_less_on_new_rows_than_the_least_error():
         wrong = rng.random((6, 5, 120)) < true[:, :, None]
         errors = wrong.mean(axis=2)
         found = [
-            Judged(MethodScore(str(m), 1.0, errors[m, 2], 0.0, 1.0), None, wrong[m, 2],
+            ScoredClassifier(MethodScore(str(m), 1.0, errors[m, 2], 0.0, 1.0), None, wrong[m, 2],
                    wrong[m].mean(axis=0))
             for m in range(6)
         ]  # fmt: skip

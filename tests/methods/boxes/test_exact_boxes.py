@@ -37,7 +37,7 @@ def test_what_is_hardly_better_than_what_is_known_is_found(rng, costs):
     for n_boxes, n_rows in ((1, 30), (2, 12)) * 4:
         rows = LevelRows(*small(rng, 2, n_rows, 6), Costs(*costs))
         gain = best_union(rows, n_boxes).objective - rows.constant
-        search = searches._Search(rows, Watch(None), np.inf, None, np.empty((0, 4)), 0.0)
+        search = searches._BoxSearch(rows, Watch(None), np.inf, None, np.empty((0, 4)), 0.0)
         found = [search.look(rows, n, gain - 1e-6)[1] for n in range(1, n_boxes + 1)]
         gains = [rows.gain(levels) for levels in found if levels is not None]
         assert gain == 0.0 or max(gains, default=0.0) == pytest.approx(gain, abs=1e-9)

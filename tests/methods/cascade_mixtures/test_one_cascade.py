@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from bayescascade import AutoCascade, CascadeMixture, ParameterError, Table, load
 from bayescascade.base.watch import Watch
 from bayescascade.methods.cascade_mixtures.learning import weigh_cascade
-from bayescascade.methods.mixtures.choosing import Chooser
+from bayescascade.methods.mixtures.choosing import MixtureChooser
 from bayescascade.methods.mixtures.em import EMSettings
 
 LEVELS = {"sky": ["blue", "grey"], "wind": ["calm", "gale", "storm"], "rain": ["no", "yes"]}
@@ -71,7 +71,7 @@ def test_mixtures_that_are_best_by_chance_do_not_win():
     table = Table.from_frame(days())
     seed = np.random.SeedSequence(0)
     grid = (("independent", "dependent"), (1.0,), (1,))
-    mixtures = Chooser(table, grid, seed, 5, 1e-3, 1, Watch(None), lambda _: None, 1e12)
+    mixtures = MixtureChooser(table, grid, seed, 5, 1e-3, 1, Watch(None), lambda _: None, 1e12)
     mixtures.choose()
     one, other = (EMSettings(kind, 1.0, 1) for kind in grid[0])
     lucky = np.array([1.5, -1.0, 0.0, 0.0, 0.0])

@@ -272,7 +272,7 @@ def test_finalists_by_sums_and_by_chains_are_compared_by_all_folds(monkeypatch):
     )
     chooser.left = chooser._all = choosing.EFFORTS["normal"]
     chooser._weigh(held_out.Candidate("branch", {"leaf": "independent", **ONE_SPLIT}))
-    folds = held_out.HeldOut.of(chooser.table, 0, 1, 2e9)
+    folds = held_out.HeldOutSplits.of(chooser.table, 0, 1, 2e9)
     compared, _ = chooser._compare(folds)
     n_held = sum(held.n_distinct for _, held in folds.folds)
     assert {folds.rows[found.key].size for found in compared} == {n_held}
@@ -292,7 +292,7 @@ def test_rows_that_are_scored_are_drawn_by_their_number(draw, monkeypatch):
     rare = np.divmod(np.arange(3_000), 60)
     told = [["x"] * 1_000 + [f"l{code}" for code in codes] for codes in rare]
     table = bayescascade.Table.from_frame(pd.DataFrame(dict(zip("ab", told, strict=True))))
-    folds = held_out.HeldOut.of(table, 0, 1, 2e9)
+    folds = held_out.HeldOutSplits.of(table, 0, 1, 2e9)
     deep = held_out.Candidate("branch", {"leaf": "dependent", **ONE_SPLIT}, operations=1e9)
     ((_, held),) = folds.cut(1).folds
     share, found = held.weights.max() / held.total_weight, []
@@ -306,7 +306,9 @@ def test_rows_that_are_scored_are_drawn_by_their_number(draw, monkeypatch):
 
 def test_a_fold_is_scored_whole_where_that_is_no_work():
     """Its rows cost nothing but the sums, which are made once for however many."""
-    folds = held_out.HeldOut.of(bayescascade.Table.from_frame(chains_of(6, 3_000, 0)), 0, 1, 2e9)
+    folds = held_out.HeldOutSplits.of(
+        bayescascade.Table.from_frame(chains_of(6, 3_000, 0)), 0, 1, 2e9
+    )
     assert all(learned.n_rows + held.n_rows == 3_000 for learned, held in folds.folds)
     slow = held_out.Candidate("branch", {"leaf": "independent"}, operations=5e9)
     assert folds.affordable([slow], 1e9).folds == folds.folds[:1]

@@ -8,7 +8,7 @@ import pytest
 from bayescascade import FeatureCosts
 from bayescascade.costs.limits import is_within
 from bayescascade.methods.classifier_trees.scaling import squares_of
-from bayescascade.methods.classifier_trees.selection import Node
+from bayescascade.methods.classifier_trees.selection import NodeChoices
 from tests.methods.classifier_trees.problems import explained
 
 
@@ -36,7 +36,7 @@ def draw(seed, d=6):
 def node_of(problem, inherited, ridge):
     columns, targets, weights, starts, items = problem
     has = np.isin(np.arange(items.n_columns), inherited)
-    return Node(squares_of(columns, targets, weights, ridge).squares, starts, items, has)
+    return NodeChoices(squares_of(columns, targets, weights, ridge).squares, starts, items, has)
 
 
 def best_value(problem, inherited, budget, ridge):

@@ -13,7 +13,7 @@ from bayescascade import CausalSVM, DataError, EffectModel, ParameterError
 from bayescascade.methods.effects import fitting
 from bayescascade.methods.effects.fitting import fit_forest, mixed
 from bayescascade.methods.effects.losses import target_weights
-from bayescascade.methods.effects.problem import Problem
+from bayescascade.methods.effects.problem import EffectProblem
 
 _SQUARES = "square", "mean"
 
@@ -150,7 +150,9 @@ def test_weights_of_a_mixture_are_the_best_for_rows_left_out():
     rng = np.random.default_rng(0)
     X, t = rng.uniform(-1.0, 1.0, (800, 3)), rng.random(800) < 0.5
     y = rng.random(800) < 0.5 + 0.45 * np.where(t, 1.0, -1.0) * np.where(X[:, 0] > 0.3, 1.0, -0.5)
-    problem = Problem(X, np.where(y == t, 2.0, -2.0), rng.random(800) + 0.5, t, True, *_SQUARES)
+    problem = EffectProblem(
+        X, np.where(y == t, 2.0, -2.0), rng.random(800) + 0.5, t, True, *_SQUARES
+    )
     kernel = fitting.KernelFit(problem, True, rng).fit("auto", "auto", "auto")
     forest = fit_forest(problem, 0, None)
     useless = forest._replace(held_out=-5.0 * problem.labels)

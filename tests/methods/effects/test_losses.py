@@ -16,7 +16,7 @@ from bayescascade import (
     explore,
 )
 from bayescascade.methods.effects.hinge import _factor, best_intercept, certified, solve_hinge
-from bayescascade.methods.effects.kernels import Basis, Evidence, Kernel
+from bayescascade.methods.effects.kernels import Evidence, Kernel, KernelBasis
 from bayescascade.methods.effects.losses import SURROGATES, Arms
 
 SMOOTH = [name for name in SURROGATES if name not in ("hinge", "zero_one")]
@@ -151,7 +151,7 @@ def test_scales_by_their_slopes_and_kernels_whitened():
         Kernel(np.ones(2), 0.0, np.ones(2)),
         Kernel(np.ones(2), degree=3),
     ):
-        features = Basis(kernel, rows).features(rows)
+        features = KernelBasis(kernel, rows).features(rows)
         assert_allclose(features @ features.T, kernel.gram(rows, rows), atol=1e-5)
 
 

@@ -83,7 +83,7 @@ def test_without_validation_rows_the_others_decide(model, few_rows, monkeypatch)
 
 def test_cross_validation_judges_each_row_by_the_others(monkeypatch):
     """If the folds leaked, a forest that knows its own rows by heart would look perfect."""
-    monkeypatch.setattr(choice.Choice, "is_better", True)
+    monkeypatch.setattr(choice.PurchaseChoice, "is_better", True)
     X, y = table(0, is_learnable=False)
     fitted = copy.deepcopy(MODELS[3]).fit(X, y)
     assert (fitted.predict(X) != y).mean() < 0.15
@@ -144,4 +144,4 @@ def test_a_file_keeps_what_decided(tmp_path):
     again = bayescascade.load(tmp_path / "model.json")
     assert (again.choice_, str(again)) == (model.choice_, str(model))
     with pytest.raises(ModelFileError, match="rows must be text, got 3"):
-        restored(choice.Choice, {**stored(model.choice_), "rows": 3}, {})
+        restored(choice.PurchaseChoice, {**stored(model.choice_), "rows": 3}, {})

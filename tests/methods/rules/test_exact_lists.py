@@ -275,7 +275,7 @@ def test_of_prefixes_that_go_on_alike_the_better_is_followed(rng):
     )
     assert better[0] < worse[0] + 1.0
     for order, n_visited in (((worse, better), 2), ((better, worse), 1)):
-        search = search_module._Search(
+        search = search_module._ListSearch(
             Prefix(posterior, MEMORY), (-np.inf, ()), 0.0, np.inf, MEMORY, np.inf, None
         )
         search._likely = search.prefix.most_likely()

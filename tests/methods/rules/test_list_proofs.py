@@ -94,14 +94,14 @@ def test_differences_of_large_log_gammas_are_seen(rng, monkeypatch):
 
 def test_a_list_that_does_not_keep_its_claim_is_not_certified(monkeypatch):
     """Whatever is wrong with a search, no page may call its list exact; a command says one line."""
-    note = search_module._Search._note
+    note = search_module._ListSearch._note
 
     def overstate(self, log_density, rules):
         note(self, log_density + 1e-6, rules)
 
     posterior, _ = large.draw_posterior(np.random.default_rng(5), False, 4, "rows")
     assert best_list(posterior).state.rules
-    monkeypatch.setattr(search_module._Search, "_note", overstate)
+    monkeypatch.setattr(search_module._ListSearch, "_note", overstate)
     with pytest.raises(InternalError, match=r"a search found .* but its result is worth"):
         best_list(posterior)
     monkeypatch.setattr(estimators, "_OF_SUM", 0.0)  # no sum over all lists

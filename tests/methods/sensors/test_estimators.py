@@ -253,13 +253,13 @@ def test_many_rows_with_many_features_fit_into_memory(monkeypatch, tmp_path):
     X, y = rows(5000)
     y[:2] = "rare"
     how = HOW | {"features": "fourier", "n_fourier": 20, "n_steps": 10, "tradeoff": 0.1}
-    n_features, sizes, made = 5 + 3 * 20, [], signals.Scaling.signals
+    n_features, sizes, made = 5 + 3 * 20, [], signals.SensorScaling.signals
 
     def counted(*given):
         sizes.append(len(given[1]))
         return made(*given)
 
-    monkeypatch.setattr(signals.Scaling, "signals", counted)
+    monkeypatch.setattr(signals.SensorScaling, "signals", counted)
     monkeypatch.setattr(base, "_MOST_CELLS", 1500 * n_features)
     monkeypatch.setattr(signals, "_BLOCK", 700 * n_features)
     model = GatedSensorsClassifier(**how).fit(X, y, *rows(3000, seed=1))

@@ -27,7 +27,7 @@ from bayescascade.methods.sensors.soft_gates import (
     relaxed,
     solved,
 )
-from bayescascade.methods.sensors.training import Lesson, _Slopes, opened, refitted, trained
+from bayescascade.methods.sensors.training import SensorProblem, _Slopes, opened, refitted, trained
 from bayescascade.methods.sensors.trying import always, greedy_sets
 from tests.methods.sensors import slow_sums
 
@@ -56,7 +56,7 @@ def lesson_of(n=30, seed=0, n_classes=3, **how):
         targets, loss = np.eye(n_classes)[rng.integers(0, n_classes, n)], SOFTMAX
     else:
         targets, loss = rng.normal(size=(n, 1)), SQUARE
-    return Lesson(signals_of(n, seed, **how), targets, loss, np.array([1.0, 2.0, 0.5]), 1.0)
+    return SensorProblem(signals_of(n, seed, **how), targets, loss, np.array([1.0, 2.0, 0.5]), 1.0)
 
 
 def test_sums_by_hand():
@@ -204,7 +204,7 @@ def test_greedy_sets_take_the_best_for_its_cost():
     x[:, 1] = x[:, 0] + 0.01 * rng.normal(size=400)
     signals = Signals(x, np.ones((400, 3), bool), np.arange(3))
     targets = np.eye(2)[(x[:, 0] > 0).astype(int)]
-    lesson = Lesson(signals, targets, SOFTMAX, np.array([2.0, 1.0, 1.0]), 1.0)
+    lesson = SensorProblem(signals, targets, SOFTMAX, np.array([2.0, 1.0, 1.0]), 1.0)
     sets = list(greedy_sets(lesson, lesson))
     assert (sets[0][0].offsets > 0).tolist() == [False, False, False]
     assert_allclose(chances_of(sets[0][1].theta[-1:])[0], targets.mean(axis=0), atol=0.01)
@@ -219,7 +219,7 @@ def test_training_finds_who_is_needed():
     x = rng.normal(size=(2000, 4))
     y = np.where(x[:, 0] > 0, x[:, 1] > 0, x[:, 3] > 0).astype(int)
     signals = Signals(x, np.ones((2000, 2), bool), np.array([0, 0, 1, 1]))
-    lesson = Lesson(signals, np.eye(2)[y], SOFTMAX, np.ones(2), 1.0)
+    lesson = SensorProblem(signals, np.eye(2)[y], SOFTMAX, np.ones(2), 1.0)
     start = opened(lesson, rng)
     gated = trained(lesson, 0.05, start, 1500, "straight_through", rng)
     outputs = GatedNet(gated).outputs(signals)
@@ -288,7 +288,7 @@ def test_relaxed_gates_follow_their_shares():
     x = rng.normal(size=(250, 4))
     y = np.where(x[:, 0] > 0, x[:, 1] > 0, x[:, 3] > 0).astype(int)
     signals = Signals(x, np.ones((250, 2), bool), np.array([0, 0, 1, 1]))
-    lesson = Lesson(signals, np.eye(2)[y], SOFTMAX, np.ones(2), 1.0)
+    lesson = SensorProblem(signals, np.eye(2)[y], SOFTMAX, np.ones(2), 1.0)
     found = relaxed(lesson, 0.6, opened(lesson, rng))
     assert fast_sends(found, signals).mean() < 0.9
     outputs = GatedNet(found).outputs(signals)
@@ -314,7 +314,7 @@ def test_alternating_descent_comes_near_a_sum_of_soft_gates():
     """Without noise, (7.1) as printed; it is still far off after 10,000 steps."""
     signals, y, truth = truth_of(2, 2, 0)
     start = opened(
-        Lesson(signals, y[:, np.newaxis], SQUARE, np.ones(2), 1.0), np.random.default_rng(0)
+        SensorProblem(signals, y[:, np.newaxis], SQUARE, np.ones(2), 1.0), np.random.default_rng(0)
     )
     far = alternated(signals, y, start, 100)
     assert np.abs(far.weights.gates - truth.gates).max() > 1e-3
@@ -324,7 +324,9 @@ def test_alternating_descent_comes_near_a_sum_of_soft_gates():
 def test_projected_descent_keeps_the_budget():
     signals, y, _ = truth_of(3, 2, 0)
     costs = np.ones(3)
-    start = opened(Lesson(signals, y[:, np.newaxis], SQUARE, costs, 1.0), np.random.default_rng(1))
+    start = opened(
+        SensorProblem(signals, y[:, np.newaxis], SQUARE, costs, 1.0), np.random.default_rng(1)
+    )
     found = alternated(signals, y, start, 20, costs=costs, budget=0.8)
     assert (fast_scores(found.weights, signals) > 0).sum(axis=1).mean() <= 0.8
     assert found.error < y.var()

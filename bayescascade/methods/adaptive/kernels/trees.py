@@ -36,7 +36,7 @@ class Binned(NamedTuple):
     costs: Array  # (m,) float64 > 0
 
 
-class Prices(NamedTuple):
+class CostPenalty(NamedTuple):
     """The price of a unit of cost, nats, and the items that are paid."""
 
     once: float
@@ -55,7 +55,7 @@ class GateGrowth(NamedTuple):
     rate: float
 
 
-class Space(NamedTuple):
+class SplitWorkspace(NamedTuple):
     """Workspace for K = 2^depth - 1 splits, with 2^(depth - 1) slots of histograms, at least 1."""
 
     order: Array  # (n,) int64, rows, grouped by node
@@ -67,7 +67,7 @@ class Space(NamedTuple):
     slots: Array  # (2 K + 1,) int64
 
 
-class Tree(NamedTuple):
+class BoostedTree(NamedTuple):
     """A tree, as a heap: the children of node k are 2 k + 1 and 2 k + 2; (2 K + 1,) each."""
 
     column: Array  # int64, -1 at leaves
@@ -80,12 +80,12 @@ class Tree(NamedTuple):
 @kernel
 def grow_tree(
     data: Binned,
-    prices: Prices,
+    prices: CostPenalty,
     growth: GateGrowth,
-    space: Space,
+    space: SplitWorkspace,
     gradients: NDArray[np.float64],
     curvatures: NDArray[np.float64],
-    tree: Tree,
+    tree: BoostedTree,
     scores: NDArray[np.float64],
 ) -> int:
     """Grow a tree, add its values to scores (n,) and pay for its items; return its splits.

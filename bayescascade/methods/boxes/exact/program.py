@@ -34,7 +34,7 @@ from samplers.cluster import results_of_workers
 TOLERANCE = 1e-6
 
 
-class _Rows:
+class _Constraints:
     """Constraints ``sum of coefficients times variables <= right``, written one after another."""
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ def solve_program(rows: LevelRows, n_boxes: int, watch: Watch | None = None) -> 
     size = n_orders + 1 + n_positives  # variables of a box: y, u and z
     covered, entered = n_boxes * size, n_boxes * size + n_positives
     n_variables = entered + n_negatives
-    limits = _Rows()
+    limits = _Constraints()
     worth, is_whole = np.zeros(n_variables), np.zeros(n_variables)
     worth[covered:entered] = rows.positive_weights
     worth[entered:] = -rows.costs.negative_weight * rows.negative_weights

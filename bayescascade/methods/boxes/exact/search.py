@@ -67,7 +67,7 @@ class CertifiedUnion:
 
 
 @dataclass
-class _Search:
+class _BoxSearch:
     """A running search; `best`, `gain` and `ceiling` are valid after an interrupt, too."""
 
     rows: LevelRows
@@ -189,7 +189,7 @@ def best_union(
     best = none if start is None else rows.polished(rows.levels(start)[:n_boxes], watch)
     if rows.gain(best) <= 0.0:
         best = none
-    state = _Search(rows, watch, most_work, progress, best, rows.gain(best))
+    state = _BoxSearch(rows, watch, most_work, progress, best, rows.gain(best))
     if start is None and rows.costs.side_cost > 0.0:
         state.begin()
     with watch.part(_SHARE if n_boxes > 1 else 1.0):

@@ -16,7 +16,7 @@ from bayescascade.methods.cascades.exact.posterior import (
     SummedPosterior,
     solve,
 )
-from bayescascade.methods.cascades.exact.redraws import Redraws
+from bayescascade.methods.cascades.exact.redraws import SubtreeRedraws
 from bayescascade.methods.cascades.exact.tilted import (
     TiltedPosterior,
     certificate_of,
@@ -27,9 +27,9 @@ from bayescascade.methods.cascades.exact.tilted import (
 __all__ = [
     "ExactCost",
     "ExactPosterior",
-    "Redraws",
     "SplitProbabilities",
     "StoppedPosterior",
+    "SubtreeRedraws",
     "SummedPosterior",
     "TiltedPosterior",
     "certificate_of",

@@ -29,7 +29,7 @@ _BYTES = 400  # of a way in a heap
 _LEAF = -1
 
 
-class Node(NamedTuple):
+class BoxNode(NamedTuple):
     """A box, or one whose column `j` is divided into `b` parts; `entry` as in `Recursion`."""
 
     digits: tuple[int, ...]
@@ -41,7 +41,7 @@ class Node(NamedTuple):
 class _Way(NamedTuple):
     value: float  # of the best tree, nats
     j: int  # column that is split, -1 for a leaf
-    below: tuple[Node, ...]
+    below: tuple[BoxNode, ...]
 
 
 class _Ranked(NamedTuple):
@@ -56,7 +56,7 @@ class RankedTree:
     """A tree in the order of probability; `log_density`, nats, and `probability` are exact."""
 
     def __init__(
-        self, order: "TreeOrder", node: Node, rank: int, log_density: float, probability: float
+        self, order: "TreeOrder", node: BoxNode, rank: int, log_density: float, probability: float
     ) -> None:
         self.log_density, self.probability = log_density, probability
         self._order, self._node, self._rank = order, node, rank
@@ -87,7 +87,7 @@ class TreeOrder:
         nominal = dict(zip(self._columns, boxes.lattice.plan.is_nominal, strict=True))
         self.is_nominal = tuple(nominal.get(j, True) for j in range(n_columns))
         self._codes = [[tuple(codes.tolist()) for codes in each.codes] for each in blocks]
-        self._known: dict[Node, _Ranked] = {}
+        self._known: dict[BoxNode, _Ranked] = {}
         self._bests: dict[tuple[int, ...], list[float]] = {}  # of boxes, by entry
         self._worth: dict[tuple[int, ...], tuple[float, Floats]] = {}  # as leaves, and of splits
         self._room = memory_limit / _BYTES  # number of ways
@@ -98,7 +98,7 @@ class TreeOrder:
         whole = tuple(self._boxes.lattice.whole)
 
         def push(entry: int, rank: int) -> None:
-            value = self._value(Node(whole, entry), rank)
+            value = self._value(BoxNode(whole, entry), rank)
             if value > -inf:
                 heappush(heap, (-value - self._root[entry], entry, rank))
 
@@ -108,10 +108,10 @@ class TreeOrder:
             check_time()
             minus, entry, rank = heappop(heap)
             share = exp(min(0.0, -minus - self._log_sum))
-            yield RankedTree(self, Node(whole, entry), rank, -minus, share)
+            yield RankedTree(self, BoxNode(whole, entry), rank, -minus, share)
             push(entry, rank + 1)
 
-    def nested(self, node: Node, rank: int) -> Any:
+    def nested(self, node: BoxNode, rank: int) -> Any:
         """Return the tree of a rank below a box, for `Tree.from_nested`."""
         way, ranks = self._way(node, rank)
         if way.j == _LEAF:
@@ -122,20 +122,20 @@ class TreeOrder:
             (codes[part.digits[way.j]], self.nested(part, r)) for part, r in parts
         ]
 
-    def leaves(self, node: Node, rank: int) -> list[tuple[int, ...]]:
+    def leaves(self, node: BoxNode, rank: int) -> list[tuple[int, ...]]:
         """Return the boxes of the leaves of this tree."""
         way, ranks = self._way(node, rank)
         if way.j == _LEAF:
             return [node.digits]
         return [leaf for part, r in self._parts(way, ranks) for leaf in self.leaves(part, r)]
 
-    def _way(self, node: Node, rank: int) -> tuple[_Way, tuple[int, ...]]:
+    def _way(self, node: BoxNode, rank: int) -> tuple[_Way, tuple[int, ...]]:
         assert self._value(node, rank) > -inf
         ranked = self._known[node]
         _, i, ranks = ranked.found[rank]
         return ranked.ways[i], ranks
 
-    def _parts(self, way: _Way, ranks: tuple[int, ...]) -> Iterator[tuple[Node, int]]:
+    def _parts(self, way: _Way, ranks: tuple[int, ...]) -> Iterator[tuple[BoxNode, int]]:
         """Yield the branches of a split, with their ranks."""
         for node, rank in zip(way.below, ranks, strict=True):
             if node.j == _LEAF:
@@ -145,7 +145,7 @@ class TreeOrder:
 
     # -- the order below a node --------------------------------------------------------------------
 
-    def _value(self, node: Node, rank: int) -> float:
+    def _value(self, node: BoxNode, rank: int) -> float:
         """Return the value of the tree of this rank below a node, -inf if there are fewer."""
         ranked = self._known.get(node)
         if ranked is None:
@@ -183,7 +183,7 @@ class TreeOrder:
 
     # -- ways --------------------------------------------------------------------------------------
 
-    def _ways(self, node: Node) -> list[_Way]:
+    def _ways(self, node: BoxNode) -> list[_Way]:
         if isinstance(self._boxes, SharedBoxes):
             return self._shared_ways(self._boxes, node)
         if node.j == _LEAF:
@@ -191,17 +191,17 @@ class TreeOrder:
         return self._division_ways(self._boxes, node)
 
     @staticmethod
-    def _shared_ways(boxes: SharedBoxes, node: Node) -> list[_Way]:
+    def _shared_ways(boxes: SharedBoxes, node: BoxNode) -> list[_Way]:
         ways = []
         for j, value in enumerate(boxes.first_splits(0, node.digits)[:, 0].tolist(), start=-1):
-            below: tuple[Node, ...] = ()
+            below: tuple[BoxNode, ...] = ()
             if j != _LEAF:
                 single = boxes.lattice.blocks[j].single.tolist()
-                below = tuple(Node(_replaced(node.digits, j, block), 0) for block in single)
+                below = tuple(BoxNode(_replaced(node.digits, j, block), 0) for block in single)
             ways.append(_Way(value, j, below))
         return ways
 
-    def _box_ways(self, boxes: Recursion, node: Node) -> list[_Way]:
+    def _box_ways(self, boxes: Recursion, node: BoxNode) -> list[_Way]:
         """Return the leaf, and the numbers of branches of each column."""
         digits, entry, plan = node.digits, node.entry, boxes.lattice.plan
         if digits not in self._worth:
@@ -215,11 +215,11 @@ class TreeOrder:
                 numbers = (size,) if size > 1 else ()
             for b in numbers:
                 if b <= min(size, most):
-                    below = Node(digits, entry, j, b)
+                    below = BoxNode(digits, entry, j, b)
                     ways.append(_Way(float(factors[b]) + self._value(below, 0), j, (below,)))
         return ways
 
-    def _division_ways(self, boxes: Recursion, node: Node) -> list[_Way]:
+    def _division_ways(self, boxes: Recursion, node: BoxNode) -> list[_Way]:
         """Return the first parts, and what is left, of a block that is divided into `b`."""
         digits, entry, j, b = node
         plan, blocks = boxes.lattice.plan, boxes.lattice.blocks[j]
@@ -234,15 +234,15 @@ class TreeOrder:
             if len(self._codes[j][rest]) < b - 1:
                 continue
             for k in range(entry - b + 2) if plan.shift else (0,):  # entry of the first part
-                one = Node(_replaced(digits, j, first), k)
+                one = BoxNode(_replaced(digits, j, first), k)
                 left = entry - 1 - k if plan.shift else 0
-                other = Node(_replaced(digits, j, rest), left, *((j, b - 1) if b > 2 else ()))
+                other = BoxNode(_replaced(digits, j, rest), left, *((j, b - 1) if b > 2 else ()))
                 value = self._best(boxes, one)
                 if value > -inf:
                     ways.append(_Way(value + self._best(boxes, other), _LEAF, (one, other)))
         return ways
 
-    def _best(self, boxes: Recursion, node: Node) -> float:
+    def _best(self, boxes: Recursion, node: BoxNode) -> float:
         """Return the value of the best tree below a node, -inf for none."""
         if node.j != _LEAF:
             return self._value(node, 0)

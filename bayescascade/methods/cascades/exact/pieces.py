@@ -12,12 +12,12 @@ import numpy as np
 from bayescascade.base.arrays import Flags
 from bayescascade.base.threads import n_threads_of
 from bayescascade.base.watch import watch_in_use
-from bayescascade.methods.cascades.exact.kernels.layout import Workspace, new_workspace
+from bayescascade.methods.cascades.exact.kernels.layout import RecursionWorkspace, new_workspace
 from bayescascade.methods.cascades.exact.lattice import Lattice
 
 Progress = Callable[[float], None]
 Digits = tuple[int, ...]
-Piece = Callable[[Workspace, int, bool, int], bool]
+Piece = Callable[[RecursionWorkspace, int, bool, int], bool]
 
 _PIECE = 0.2  # seconds between checks for an interrupt
 _FIRST_LINES = 64  # in the first piece, before the speed is known
@@ -25,7 +25,7 @@ _MANY_TERMS = 10_000_000  # for all boxes; from here on, threads share the work
 _FEWEST_TASKS = 32  # for each thread
 
 
-def workspace_of(lattice: Lattice) -> Workspace:
+def workspace_of(lattice: Lattice) -> RecursionWorkspace:
     """Allocate the workspace of a recursion."""
     plan, n_blocks = lattice.plan, [blocks.n_blocks for blocks in lattice.blocks]
     line = n_blocks[-1] if plan.keeps else 1
@@ -45,7 +45,7 @@ def run_lines(
     piece: Piece,
     lattice: Lattice,
     flags: Flags,
-    work: Workspace,
+    work: RecursionWorkspace,
     progress: Progress | None,
     n_jobs: int | None,
 ) -> None:
@@ -62,7 +62,7 @@ def run_lines(
         while n_fixed < len(columns) - 1 and n_tasks < _FEWEST_TASKS * n_threads:
             n_tasks *= len(columns[n_fixed])
             n_fixed += 1
-    pieces = Pieces(piece, n_lines, n_lines / n_tasks, progress)
+    pieces = PiecewiseCalls(piece, n_lines, n_lines / n_tasks, progress)
     if n_fixed == 0:
         pieces.run(work, ())
         return
@@ -71,7 +71,7 @@ def run_lines(
     for digits in product(*columns[:n_fixed]):
         waves[sum(int(size[d]) for size, d in zip(sizes, digits, strict=True))].append(digits)
 
-    def own_workspace() -> Workspace:
+    def own_workspace() -> RecursionWorkspace:
         return workspace_of(lattice)._replace(is_wrapped=work.is_wrapped)
 
     with ThreadPoolExecutor(n_threads) as pool:
@@ -83,7 +83,7 @@ def run_lines(
             pieces.stopped.set()
 
 
-class Pieces:
+class PiecewiseCalls:
     """Calls a kernel for pieces of lines that each take a fraction of a second."""
 
     def __init__(
@@ -98,7 +98,7 @@ class Pieces:
         self._size = _FIRST_LINES
         self.stopped, self._watch = Event(), watch_in_use()
 
-    def run(self, work: Workspace, digits: Digits) -> None:
+    def run(self, work: RecursionWorkspace, digits: Digits) -> None:
         """Process all lines with these first digits."""
         work.digits[: len(digits)] = digits
         n_left, is_first, is_left = self._n_of_task, True, True

@@ -24,9 +24,9 @@ from bayescascade.methods.cascades.exact.kernels.choices import (
 from bayescascade.methods.cascades.exact.kernels.flows import share_out
 from bayescascade.methods.cascades.exact.kernels.layout import (
     NO_TABLES,
+    RecursionWorkspace,
     Scaled,
     TermArrays,
-    Workspace,
 )
 from bayescascade.methods.cascades.exact.kernels.lines import evaluate_lines
 from bayescascade.methods.cascades.exact.kernels.terms import UNIT
@@ -37,7 +37,7 @@ from bayescascade.methods.cascades.exact.lattice import (
     weights_of,
 )
 from bayescascade.methods.cascades.exact.pieces import (
-    Pieces,
+    PiecewiseCalls,
     Progress,
     open_blocks,
     run_lines,
@@ -132,7 +132,7 @@ class Recursion:
         self.how = how
         flags = open_blocks(lattice, closed)
 
-        def piece(work: Workspace, n_fixed: int, is_first: bool, n_lines: int) -> bool:
+        def piece(work: RecursionWorkspace, n_fixed: int, is_first: bool, n_lines: int) -> bool:
             if self.tables is not None:
                 return evaluate_lines(
                     arrays, index, flags, terms, self.tables, count_index, self.counts,
@@ -234,14 +234,14 @@ class Recursion:
         flows[self._whole] = root
         tables = NO_TABLES if self.tables is None else self.tables
 
-        def piece(work: Workspace, _: int, is_first: bool, n_lines: int) -> bool:
+        def piece(work: RecursionWorkspace, _: int, is_first: bool, n_lines: int) -> bool:
             return share_out(
                 lattice.arrays, index, self.terms, tables, self.count_index.arrays, self.counts,
                 self.values, work, lattice.is_alike, flows, row_flows, is_first, n_lines,
             )  # fmt: skip
 
         with sparing(lattice.plan.n_terms):
-            Pieces(piece, 1.0, 1.0, None).run(self.work, ())
+            PiecewiseCalls(piece, 1.0, 1.0, None).run(self.work, ())
         return flows
 
     def first_splits(self, origin: int) -> Floats:
@@ -279,7 +279,7 @@ def count_all(lattice: Lattice, table: "Table", n_jobs: int | None = 1) -> Count
             )
     flags = open_blocks(lattice, None)
 
-    def piece(work: Workspace, n_fixed: int, is_first: bool, n_lines: int) -> bool:
+    def piece(work: RecursionWorkspace, n_fixed: int, is_first: bool, n_lines: int) -> bool:
         return count_boxes(
             lattice.arrays, index.arrays, flags, counts, work, n_fixed, is_first, n_lines
         )

@@ -1,9 +1,9 @@
 """Chains that redraw whole subtrees exactly, if the boxes of a subtree fit but not all boxes.
 
-A step draws a number of bytes up to `Redraws.largest`, and follows a row of the table down the tree
-to the first box whose own boxes take no more. This choice does not depend on the subtree there, so
-drawing the subtree from its conditional distribution, by the recursion over that box alone, is a
-Gibbs step.
+A step draws a number of bytes up to `SubtreeRedraws.largest`, and follows a row of the table down
+the tree to the first box whose own boxes take no more. This choice does not depend on the subtree
+there, so drawing the subtree from its conditional distribution, by the recursion over that box
+alone, is a Gibbs step.
 
 * **Leaf model.** Its density is ``w_K exp(sum_l g_l)``, see `passes`, so leaves inside and outside
   depend on each other. The subtree is drawn with a tilt s. This is drawn before, from a grid, with
@@ -121,7 +121,7 @@ def _renamed(plan: SearchPlan, i: int, codes: tuple[int, ...]) -> Blocks:
     return replace(blocks, words=np.array(words, np.uint64))
 
 
-class Redraws:
+class SubtreeRedraws:
     """The steps of a chain, with redraws of subtrees between the compiled ones.
 
     `memory_limit` > 0, bytes, is for all chains together. Arrays of boxes are kept up to half of

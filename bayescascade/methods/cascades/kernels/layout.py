@@ -37,7 +37,7 @@ class TableArrays(NamedTuple):
     widths: Array  # (L,) float64 > 0
 
 
-class ModelArrays(NamedTuple):
+class CascadeArrays(NamedTuple):
     """A cascade model for kernels, with Q levels in the widest column."""
 
     kind: int  # LEAF_MODEL or BRANCH_MODEL
@@ -80,7 +80,7 @@ class DependenceWorkspace(NamedTuple):
     pairs: Array  # (L, L) float64: in a chain, the weights of pairs of levels
 
 
-class Workspace(NamedTuple):
+class CascadeWorkspace(NamedTuple):
     """The tree of a chain, with at most C nodes, and Q levels in the widest column.
 
     A node's rows are ``rows[start:end]``, so a move touches the rows of one node only; its children
@@ -122,7 +122,7 @@ class FlatTree(NamedTuple):
     block: Array
 
 
-def new_workspace(table: TableArrays, model: ModelArrays, capacity: int) -> Workspace:
+def new_workspace(table: TableArrays, model: CascadeArrays, capacity: int) -> CascadeWorkspace:
     """Allocate a work space for trees of up to `capacity` nodes; `load` fills it."""
     p, n_rows = table.codes.shape
     widest = max(2, int(table.n_levels.max()))
@@ -130,7 +130,7 @@ def new_workspace(table: TableArrays, model: ModelArrays, capacity: int) -> Work
     n_levels = int(table.offsets[p])
     nodes, reals, boxes = (capacity, N_FIELDS), (capacity, N_REALS), (capacity, p)
     of_dependence = (p, n_levels) if model.dependent else (0, 0)
-    return Workspace(*(
+    return CascadeWorkspace(*(
         np.empty(nodes, np.int64), np.empty(reals), np.empty(boxes, np.uint64),
         np.empty((capacity + n_branches, n_levels)), np.empty((capacity, p)),
         np.empty(n_rows, np.int32), np.empty((2, n_rows), np.int32),

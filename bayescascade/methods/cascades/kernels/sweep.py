@@ -8,10 +8,10 @@ from bayescascade.base.chain_kernels import draw
 from bayescascade.base.jit import inner_kernel, kernel
 from bayescascade.methods.cascades.kernels import densities, layout as at, moves, regrouping, trees
 from bayescascade.methods.cascades.kernels.layout import (
+    CascadeArrays,
+    CascadeWorkspace,
     FlatTree,
-    ModelArrays,
     TableArrays,
-    Workspace,
 )
 
 
@@ -28,8 +28,8 @@ def inner_below_root(rng, work):
 def sweep(
     rng: np.random.Generator,
     table: TableArrays,
-    model: ModelArrays,
-    work: Workspace,
+    model: CascadeArrays,
+    work: CascadeWorkspace,
     capacity: int,
     n_steps: int,
     beta: float,
@@ -115,7 +115,7 @@ def sweep(
 
 
 @kernel
-def count_levels(table: TableArrays, work: Workspace, n_nodes: int) -> None:
+def count_levels(table: TableArrays, work: CascadeWorkspace, n_nodes: int) -> None:
     """Fill the histograms of the first nodes of the work space: a pass over the rows of each."""
     for node in range(n_nodes):
         densities.count_rows(table, work, node, work.histogram[node])

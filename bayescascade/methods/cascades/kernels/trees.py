@@ -12,18 +12,18 @@ from bayescascade.base.chain_kernels import enlist, strike
 from bayescascade.base.jit import inner_kernel, kernel
 from bayescascade.methods.cascades.kernels import densities, dependence, layout as at
 from bayescascade.methods.cascades.kernels.layout import (
+    CascadeArrays,
+    CascadeWorkspace,
     FlatTree,
-    ModelArrays,
     TableArrays,
-    Workspace,
 )
 
 
 @kernel
 def load(
     table: TableArrays,
-    model: ModelArrays,
-    work: Workspace,
+    model: CascadeArrays,
+    work: CascadeWorkspace,
     feature: at.Array,
     parent: at.Array,
     block: at.Array,
@@ -108,7 +108,7 @@ def refresh(table, model, work):
 
 
 @kernel
-def export(work: Workspace, tree: FlatTree) -> int:
+def export(work: CascadeWorkspace, tree: FlatTree) -> int:
     """Write the tree in canonical order, as in `Tree`; return its number of nodes."""
     nodes = work.nodes
     written = work.saved_nodes[:, 0]  # the new number of each node

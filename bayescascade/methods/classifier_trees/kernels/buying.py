@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from bayescascade.base.chain_kernels import accept
 from bayescascade.base.jit import inner_kernel, kernel
-from bayescascade.methods.classifier_trees.kernels.choosing import Prices, eliminate
+from bayescascade.methods.classifier_trees.kernels.choosing import ItemCosts, eliminate
 
 Array = NDArray[Any]  # the docstrings give dtypes
 
@@ -31,7 +31,7 @@ class Leaves(NamedTuple):
     weights: Array
     contrasts: Array
     price: Array
-    prices: Prices
+    prices: ItemCosts
 
 
 class BuyingWork(NamedTuple):

@@ -20,7 +20,7 @@ _WITHIN = 1 + 1e-9  # tolerance of `costs.limits.is_within`
 _SAME = 1e-12  # explained share: smaller gains do not count
 
 
-class Prices(NamedTuple):
+class ItemCosts(NamedTuple):
     """Costs of items (n_items,), each paid once, and the items of each feature.
 
     starts (d + 1,), items (n_incurred,) int64; costs (n_items,) float64; paid (n_items,) int64,
@@ -119,7 +119,7 @@ def greedy(
     squares: Array,
     starts: Array,
     is_open: Array,
-    prices: Prices,
+    prices: ItemCosts,
     budget: float,
     by_price: bool,
     skips: bool,
@@ -165,7 +165,7 @@ def every_set(
     stack: Array,
     starts: Array,
     candidates: Array,
-    prices: Prices,
+    prices: ItemCosts,
     budget: float,
     most_work: float,
     block: Array,

@@ -18,7 +18,7 @@ _ROUNDING = 1e-9  # relative, of squared distances and costs
 _TINY = 1e-300  # distances of 0 are below it
 
 
-class Surroundings(NamedTuple):
+class NeighborhoodArrays(NamedTuple):
     """Training rows, and settings of neighborhoods.
 
     columns (p, n) float64, standardized; starts (d + 1,) int64: columns of a feature; parts (n, d,
@@ -44,7 +44,7 @@ class Surroundings(NamedTuple):
     has_ties: bool
 
 
-class Stop(NamedTuple):
+class StoppingRule(NamedTuple):
     """When a row stops: accuracy above, gain at most, number of features, and cost."""
 
     threshold: float
@@ -65,7 +65,7 @@ class Estimate(NamedTuple):
     rest: Array
 
 
-class Work(NamedTuple):
+class NeighborWorkspace(NamedTuple):
     """Workspace of a row: distances, keys, sizes (n,) float64, near (n,) int64, base (c,), paid."""
 
     distances: Array
@@ -275,7 +275,9 @@ def best_feature(around, told, paid, is_asked, spent, max_cost):
 
 
 @kernel
-def tell_start(around: Surroundings, work: Work, flags: Array, told: Estimate) -> None:
+def tell_start(
+    around: NeighborhoodArrays, work: NeighborWorkspace, flags: Array, told: Estimate
+) -> None:
     """Fill in estimates from all rows, before features are known; flags (2, d) is workspace."""
     for row in range(around.labels.size):
         work.near[row] = row
@@ -285,13 +287,13 @@ def tell_start(around: Surroundings, work: Work, flags: Array, told: Estimate) -
 
 @kernel
 def follow(
-    around: Surroundings,
+    around: NeighborhoodArrays,
     start: Estimate,
     rows: Array,
     parts: Array,
     own: Array,
-    stop: Stop,
-    work: Work,
+    stop: StoppingRule,
+    work: NeighborWorkspace,
     flags: Array,
     told: Estimate,
     routes: Routes,

@@ -10,7 +10,7 @@ from bayescascade.base.jit import kernel
 HORIZON, ANYTIME, ADAPTIVE = 0, 1, 2
 
 
-class Game(NamedTuple):
+class RoundConstants(NamedTuple):
     """Constants of all rounds."""
 
     rates: int  # HORIZON, ANYTIME or ADAPTIVE
@@ -43,7 +43,9 @@ class GateRounds(NamedTuple):
 
 
 @kernel
-def play(game: Game, standing: RoundSums, rows: GateRounds, first: int, most_labels: float) -> int:
+def play(
+    game: RoundConstants, standing: RoundSums, rows: GateRounds, first: int, most_labels: float
+) -> int:
     """Play rows from `first` on; return the row with a missing label, or the end."""
     losses, sums, weights = standing.losses, standing.sums, standing.scratch
     n_experts = losses.shape[0]

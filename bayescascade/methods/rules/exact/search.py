@@ -110,7 +110,7 @@ def best_list(
     except OutOfTime:
         log_density = posterior.log_density(first)
         prefix.enter((), prefix.root_sizes)
-    search = _Search(
+    search = _ListSearch(
         prefix=prefix,
         best=(log_density, first.rules),
         started=started,
@@ -179,7 +179,7 @@ class _Branch:
 
 
 @dataclass(slots=True)
-class _Search:
+class _ListSearch:
     """A running search; after an interrupt, `best` and `ceiling` are still valid."""
 
     prefix: Prefix

@@ -58,7 +58,7 @@ class RowArrays(NamedTuple):
     n_classes: int
 
 
-class ModelArrays(NamedTuple):
+class RuleListArrays(NamedTuple):
     """Prior and likelihood as arrays; see `bayescascade.methods.rules.models`."""
 
     kind: int  # DENSITY or LABELS
@@ -86,7 +86,7 @@ class VolumeSpace(NamedTuple):
     shares: Array  # (D, 4) float64
 
 
-class Workspace(NamedTuple):
+class RuleListWorkspace(NamedTuple):
     """The current list, of at most R rules, the proposed list, and the best list.
 
     Part l of m + 1 is a rule or, at m, the `else`. ``remaining[slots[l]]`` has the rows that no
@@ -114,10 +114,10 @@ def new_space(candidates: CandidateArrays) -> VolumeSpace:
     return VolumeSpace(box, users, np.empty((depth, 7), np.int64), np.empty((depth, 4)))
 
 
-def new_workspaces(candidates: CandidateArrays, rows: RowArrays, n_lists: int) -> Workspace:
+def new_workspaces(candidates: CandidateArrays, rows: RowArrays, n_lists: int) -> RuleListWorkspace:
     """Allocate work spaces for several lists: all but scratch has an additional first axis."""
     most, n_words = candidates.members.shape[1], rows.everyone.shape[0]
-    return Workspace(
+    return RuleListWorkspace(
         rules=np.zeros((n_lists, 3, MAX_RULES), np.int64),
         slots=np.zeros((n_lists, 2, MAX_RULES + 1), np.int64),
         # untouched slots cost address space, not memory
@@ -133,9 +133,9 @@ def new_workspaces(candidates: CandidateArrays, rows: RowArrays, n_lists: int) -
     )
 
 
-def workspace_of(works: Workspace, k: int) -> Workspace:
+def workspace_of(works: RuleListWorkspace, k: int) -> RuleListWorkspace:
     """Return the work space of one of several lists; scratch is shared."""
-    return Workspace(
+    return RuleListWorkspace(
         works.rules[k], works.slots[k], works.remaining[k], works.captured, works.counts,
         works.log_volumes[k], works.terms[k], works.sizes[k], works.used, works.members,
         works.space,

@@ -155,8 +155,8 @@ def test_predictions_leave_no_trace(problem, model, rng, monkeypatch):
     exact, fresh = solve(model.on(problem)), solve(model.on(problem))
     rows = all_rows(problem)
     with monkeypatch.context() as patch:
-        run = interrupted(1, pieces.Pieces.run, after=True)
-        patch.setattr(pieces.Pieces, "run", run)
+        run = interrupted(1, pieces.PiecewiseCalls.run, after=True)
+        patch.setattr(pieces.PiecewiseCalls, "run", run)
         with pytest.raises(KeyboardInterrupt):
             exact.log_predictive(coded(rows))
     exact.log_predictive(coded(rows[:2]))

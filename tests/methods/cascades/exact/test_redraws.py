@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import samplers
 from bayescascade import LeafCascade, LeafPosterior, Table
-from bayescascade.methods.cascades.exact import Redraws, redraws
+from bayescascade.methods.cascades.exact import SubtreeRedraws, redraws
 from bayescascade.methods.cascades.exact.plan import SearchPlan
 from bayescascade.model.search import SAMPLED
 from tests.interrupts import interrupted
@@ -32,7 +32,7 @@ N_DRAWS, THINNED = 200, 12  # of the whole tree a redraw is often rejected
 def redrawing(problem, model):
     """Return a posterior with redraws of its smallest subtrees and, often, of all."""
     posterior = model.on(problem)
-    own = Redraws(posterior, 1e9)
+    own = SubtreeRedraws(posterior, 1e9)
     whole = [tuple(range(q)) for q in problem.n_levels]
     smallest = min(
         own.size([codes if i == j else (0,) for i, codes in enumerate(whole)])
@@ -66,7 +66,7 @@ def test_redraws_take_about_as_long_as_other_steps(monkeypatch):
     frame = pd.DataFrame({f"x{q}{k}": rng.integers(q, size=600).astype(str)
                           for k, q in enumerate((4, 5, 10, 5, 5, 3))})  # fmt: skip
     posterior = LeafPosterior(Table.from_frame(frame))
-    posterior.redraws = own = Redraws(posterior, 2e9)
+    posterior.redraws = own = SubtreeRedraws(posterior, 2e9)
     sizes = []
 
     def replaced(_rng, tree, _node, box, *_):
@@ -185,19 +185,19 @@ def test_polished_trees_are_better(problem, model):
 
 def test_polishing_takes_no_more_work_than_the_steps(monkeypatch):
     """It took six times as long, because a tree may have many large boxes, again and again."""
-    posterior, replaced, sizes = tiny.BRANCH.on(tiny.MULTIWAY), Redraws._replaced, []
+    posterior, replaced, sizes = tiny.BRANCH.on(tiny.MULTIWAY), SubtreeRedraws._replaced, []
 
     def spied(self, rng, tree, node, box, *how):
         sizes.append(self.size(box))
         return replaced(self, rng, tree, node, box, *how)
 
-    monkeypatch.setattr(Redraws, "_replaced", spied)
+    monkeypatch.setattr(SubtreeRedraws, "_replaced", spied)
     start = BruteForce(tiny.MULTIWAY, tiny.BRANCH).trees[-1]
-    whole = Redraws(posterior, 1e9).size([range(q) for q in tiny.MULTIWAY.n_levels])
+    whole = SubtreeRedraws(posterior, 1e9).size([range(q) for q in tiny.MULTIWAY.n_levels])
     work = {}
     for n_steps, share in ((1, 0.1), (1, 0.5), (3, 0.5), (None, 0.5)):
         monkeypatch.setattr(redraws, "_POLISHED_OF_STEP", share * whole)
-        posterior.redraws = Redraws(posterior, 1e9, 1, n_steps)
+        posterior.redraws = SubtreeRedraws(posterior, 1e9, 1, n_steps)
         sizes.clear()
         posterior.polished(start)
         work[n_steps, share] = sum(sizes) / whole

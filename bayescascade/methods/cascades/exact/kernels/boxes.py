@@ -6,9 +6,9 @@ from bayescascade.methods.cascades.exact.kernels.layout import (
     Array,
     IndexArrays,
     LatticeArrays,
+    RecursionWorkspace,
     Scaled,
     TermArrays,
-    Workspace,
 )
 from bayescascade.methods.cascades.exact.kernels.sums import (
     add_scaled,
@@ -164,7 +164,7 @@ def count_boxes(
     index: IndexArrays,
     is_open: Array,
     counts: Array,
-    work: Workspace,
+    work: RecursionWorkspace,
     n_fixed: int,
     is_first: bool,
     n_lines: int,
@@ -229,7 +229,7 @@ def evaluate_boxes(
     values: Scaled,
     shapes_index: IndexArrays,
     shapes: Scaled,
-    work: Workspace,
+    work: RecursionWorkspace,
     maximize: bool,
     n_fixed: int,
     is_first: bool,

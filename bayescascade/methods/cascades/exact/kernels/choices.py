@@ -22,9 +22,9 @@ from bayescascade.methods.cascades.exact.kernels.layout import (
     Array,
     IndexArrays,
     LatticeArrays,
+    RecursionWorkspace,
     Scaled,
     TermArrays,
-    Workspace,
 )
 from bayescascade.methods.cascades.exact.kernels.sums import all_sums, level_products, row_of
 from bayescascade.methods.cascades.exact.kernels.terms import ZERO, share, write_factors, write_leaf
@@ -43,7 +43,7 @@ def choose_splits(
     counts_index: IndexArrays,
     counts: Array,
     values: Scaled,
-    work: Workspace,
+    work: RecursionWorkspace,
     maximize: bool,
     digits: Array,
     entries: Array,
@@ -170,7 +170,7 @@ def enter_node(
     terms: TermArrays,
     counts_index: IndexArrays,
     counts: Array,
-    work: Workspace,
+    work: RecursionWorkspace,
 ) -> None:
     """Write the value of the box of ``work.digits`` as a leaf, and the factors of its splits."""
     _prepare(lattice, index, terms, counts_index, counts, work)
@@ -314,7 +314,7 @@ def sum_columns(
     counts_index: IndexArrays,
     counts: Array,
     values: Scaled,
-    work: Workspace,
+    work: RecursionWorkspace,
     out: Scaled,
 ) -> None:
     """Write the value of the box of ``work.digits`` as a leaf, then by splits of each column."""

@@ -24,10 +24,10 @@ from bayescascade.methods.cascades.exact.kernels.layout import (
     Array,
     IndexArrays,
     LatticeArrays,
+    RecursionWorkspace,
     Scaled,
     Tables,
     TermArrays,
-    Workspace,
 )
 from bayescascade.methods.cascades.exact.kernels.lines import leaf_of, list_splits, outer_volume
 from bayescascade.methods.cascades.exact.kernels.sums import block_sums, row_of
@@ -49,7 +49,7 @@ def share_out(
     counts_index: IndexArrays,
     counts: Array,
     values: Scaled,
-    work: Workspace,
+    work: RecursionWorkspace,
     is_alike: Array,
     flows: Array,
     row_flows: Array,
@@ -297,7 +297,7 @@ def sum_leaves(
     counts_index: IndexArrays,
     counts: Array,
     flows: Array,
-    work: Workspace,
+    work: RecursionWorkspace,
     per_width: Array,
     row: Array,
 ) -> float:

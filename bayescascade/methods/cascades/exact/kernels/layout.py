@@ -76,9 +76,7 @@ class Tables(NamedTuple):
     end: Array  # (B + 1, N) int64: where they end
     children: Array  # int64: distances of the children's entries from the box's entry
     leaf: Array  # (G, 2): log value of n rows as a leaf, without volume and `TermArrays.per_leaf`
-    factor: (
-        Array  # (B + 1, G): factor of a split of n rows, without branches and `Workspace.per_way`
-    )
+    factor: Array  # (B + 1, G): of a split of n rows, without branches and `per_way`
     exponent: Array  # (B + 1, G): of `factor`
 
 
@@ -95,7 +93,7 @@ class Scaled(NamedTuple):
     exponent: Array
 
 
-class Workspace(NamedTuple):
+class RecursionWorkspace(NamedTuple):
     """Scratch of one recursion."""
 
     digits: Array  # (p,) int64: the line's outer blocks
@@ -122,11 +120,11 @@ class Workspace(NamedTuple):
 
 def new_workspace(
     n_columns: int, most: int, n_entries: int, n_line: int, n_side: int, n_places: int
-) -> Workspace:
+) -> RecursionWorkspace:
     """Allocate scratch: at most `n_entries` per box, sums for `n_line` and `n_side` blocks."""
     row = most + 1
     n_sums = row * (n_line + n_side) * n_entries
-    return Workspace(*(
+    return RecursionWorkspace(*(
         *np.zeros((8, n_columns), np.int64), np.ones(row), np.zeros(row, np.int64), np.ones(1),
         np.empty(n_entries), np.empty(n_entries, np.int64), np.empty(n_sums),
         np.empty(n_sums, np.int64), np.array([n_line * row]), np.empty(n_places, np.int64),

@@ -18,10 +18,10 @@ from bayescascade.methods.cascades.exact.kernels.layout import (
     Array,
     IndexArrays,
     LatticeArrays,
+    RecursionWorkspace,
     Scaled,
     Tables,
     TermArrays,
-    Workspace,
 )
 from bayescascade.methods.cascades.exact.kernels.terms import (
     ZERO,
@@ -44,7 +44,7 @@ def evaluate_lines(
     values: Scaled,
     shapes_index: IndexArrays,
     shapes: Scaled,
-    work: Workspace,
+    work: RecursionWorkspace,
     maximize: bool,
     n_fixed: int,
     is_first: bool,
