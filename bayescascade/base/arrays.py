@@ -9,3 +9,5 @@ Codes = NDArray[np.int32]
 Flags = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Reals = NDArray[np.floating]
+"""float32 or float64."""

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from bayescascade.base.arrays import Floats, Integers
 from bayescascade.data.table import Table
 
+_N_FOLDS, _MOST_HELD = 5, 3_000
 _MOST_EXACT = 10**9  # rows that NumPy draws from without replacement
 
 
@@ -94,6 +95,13 @@ def with_weights(table: Table, weights: Floats) -> Table:
     return dataclasses.replace(
         table, codes=codes, weights=kept, n_rows=math.ceil(total), total_weight=total
     )
+
+
+def hold_out(table: Table, rng: np.random.Generator) -> tuple[Table, Table]:
+    """Return a table without some of its rows, and these: a fifth, at most about 3,000."""
+    n_parts = max(_N_FOLDS, table.n_distinct // _MOST_HELD)
+    held = split_rows(table.weights, n_parts, rng)[0]
+    return with_weights(table, table.weights - held), with_weights(table, held)
 
 
 def _draw(left: Integers, size: int, rng: np.random.Generator) -> Integers:

@@ -8,7 +8,7 @@ has another size than it announces, is refused before it is unpacked.
 import zlib
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,12 @@ def pack(numbers: NDArray[Any]) -> dict[str, Any]:
     return {"type": data.dtype.str, "size": int(data.size), "data": text}
 
 
+def pack_singles(arrays: Sequence[NDArray[Any]]) -> dict[str, Any]:
+    """Return arrays of numbers, rounded to float32, as plain JSON types."""
+    numbers = np.concatenate([own.ravel() for own in arrays]).astype(np.float32)
+    return pack(numbers.view(np.uint32))
+
+
 class Unpacked:
     """Reader of arrays of `pack`, at most `most_bytes` in total; it trusts nothing in a record."""
 
@@ -58,6 +64,13 @@ class Unpacked:
         if found.dtype.kind == "f" and not (np.isfinite(found) & (found >= 0)).all():
             raise ModelFileError(f"a saved model's {name} must be finite and >= 0")
         return found
+
+    def singles(self, name: str, shapes: Sequence[tuple[int, ...]]) -> list[NDArray[np.float32]]:
+        """Return the float32 arrays of `pack_singles`, of these shapes; any bits are numbers."""
+        ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
+        numbers = self.whole(name, int(ends[-1])).astype(np.uint32).view(np.float32)
+        parts = np.split(numbers, ends[:-1])
+        return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
 
     def _array(self, name: str, size: int | None, types: tuple[str, ...]) -> NDArray[Any]:
         kind, n, text = (self._record[name][key] for key in ("type", "size", "data"))

@@ -150,10 +150,10 @@ def _learners(table: Table, seed: int, n_jobs: int | None) -> dict[str, Learn]:
     of_hidden = hidden.choose(table, seed, _OF_HIDDEN)
     if of_hidden is not None:
         learners["hidden"] = lambda tables: [hidden.fitted(t, of_hidden, seed) for t in tables]
-    of_continuous = continuous.choose(table, seed, _OF_CONTINUOUS, watch)
+    of_continuous = continuous.choose(table, seed, _OF_CONTINUOUS)
     if of_continuous is not None:
         learners["continuous"] = lambda tables: [
-            continuous.fitted(t, of_continuous, seed, watch) for t in tables
+            continuous.fitted(t, of_continuous, seed) for t in tables
         ]
     return learners
 

@@ -17,13 +17,15 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from bayescascade.base.arrays import Codes, Flags, Floats, Integers
+from bayescascade.base.arrays import Codes, Flags, Floats, Integers, Reals
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.saved_arrays import are_shares, read_array
 from bayescascade.data.conditions import subtract_widths
 from bayescascade.data.schema import Schema
-from bayescascade.methods.continuous.network import NetState, Reals, TreeCells, memberships
-from bayescascade.model.packing import Unpacked, pack
+from bayescascade.methods.continuous.network import NetState, TreeCells, memberships
+from bayescascade.methods.mixtures.density import drawn_codes
+from bayescascade.methods.mixtures.em import parents_first
+from bayescascade.model.packing import Unpacked, pack_singles
 
 _AT_ONCE = 1 << 20  # numbers of an array of rows, levels and points
 _TOLERANCE = 1e-9  # for the sum of saved shares
@@ -65,10 +67,7 @@ class ContinuousDensity:
     @cached_property
     def _order(self) -> list[int]:
         """The columns, parents before their children; those in circles are left out."""
-        order = np.flatnonzero(self.parents < 0).tolist()
-        for j in order:
-            order.extend(np.flatnonzero(self.parents == j).tolist())
-        return order
+        return parents_first(tuple(self.parents.tolist()))
 
     @cached_property
     def _tables(self) -> tuple[Floats, ...]:
@@ -143,16 +142,15 @@ class ContinuousDensity:
         for j in self._order:
             above = codes[self.parents[j]] if self.parents[j] >= 0 else np.zeros(n, int)
             sums = np.cumsum(self._tables[j], axis=1)[above, :, points]
-            codes[j] = (sums[:, :-1] <= rng.random((n, 1)) * sums[:, -1:]).sum(axis=1)
+            codes[j] = drawn_codes(sums, rng)
         return codes
 
     def to_record(self) -> dict[str, Any]:
         """Return the record for a saved file."""
-        numbers = np.concatenate([own.ravel() for own in self.tables]).astype(np.float32)
         return {
             "parents": self.parents.tolist(),
             "shares": self.shares.tolist(),
-            "tables": pack(numbers.view(np.uint32)),
+            "tables": pack_singles(self.tables),
         }
 
     @classmethod
@@ -162,11 +160,8 @@ class ContinuousDensity:
         parents = read_array(record, "parents", (n,), np.int64, least=-1, most=n - 1)
         shares = read_array(record, "shares", (None,), least=0.0)
         above = np.where(parents >= 0, sizes[parents], 1)
-        ends = np.cumsum(above * sizes * shares.size)
-        numbers = Unpacked(record).whole("tables", int(ends[-1])).astype(np.uint32)
-        found = np.split(numbers.view(np.float32), ends[:-1])
-        shapes = zip(found, above, sizes, strict=True)
-        tables = tuple(own.reshape(m, size, shares.size) for own, m, size in shapes)
+        shapes = [(m, own, shares.size) for m, own in zip(above, sizes, strict=True)]
+        tables = tuple(Unpacked(record).singles("tables", shapes))
         are_probable = all(bool((own > 0).all()) and are_shares(own, 1) for own in tables)
         if abs(shares.sum() - 1.0) > _TOLERANCE or not are_probable:
             raise ModelFileError("shares and tables of points must be probabilities")

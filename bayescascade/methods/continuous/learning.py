@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from bayescascade.base.arrays import Floats, Integers
+from bayescascade.base.arrays import Floats, Integers, Reals
 from bayescascade.base.threads import single_threaded
-from bayescascade.base.watch import Watch
-from bayescascade.data.splitting import split_rows, with_weights
+from bayescascade.base.watch import check_time
+from bayescascade.data.splitting import hold_out
 from bayescascade.data.table import Table
 from bayescascade.methods.continuous.density import ContinuousDensity
 from bayescascade.methods.continuous.network import (
@@ -30,7 +30,6 @@ from bayescascade.methods.continuous.network import (
     Features,
     NetState,
     Network,
-    Reals,
     TreeCells,
     chow_liu,
     gradient,
@@ -46,13 +45,12 @@ _NETWORK_RATE = 0.1  # factor, while points and shares learn
 _EDGE = 1e-6  # of the unit cube
 _FIRST_BETA, _SECOND_BETA, _TINY = 0.9, 0.999, 1e-8
 _DECAYS, _EARLY = (0.01, 5.0), 0.5  # the next one is tried if this share of the steps was enough
-_N_FOLDS, _MOST_HELD = 5, 3_000
 _HEAVIEST = 1.0  # times the mean weight
 _FEWEST_POINTS, _MOST_POINTS, _MOST_PROBABILITIES = 64, 1024, 3_500_000  # 20 MB in a file
 _FEWEST_CELLS, _FEWEST_ROWS = 30_000, 100  # of distinct rows; columns of one level do not count
 
 
-class NetSettings(NamedTuple):
+class ContinuousSettings(NamedTuple):
     """The settings of a continuous mixture: numbers of steps, weight decay, number of points."""
 
     n_steps: int
@@ -161,7 +159,7 @@ class _Best(NamedTuple):
 
 def _climb(
     start: NetState, phase: _Phase, n_steps: int, decay: float, data: _Data, held: _Data | None,
-    rng: np.random.Generator, watch: Watch,
+    rng: np.random.Generator,
 ) -> _Best:  # fmt: skip
     """Return the best state of a phase by held-out rows, or the last one without them."""
     adam, fresh, batches = _Adam(start, phase, decay), _sobol(rng), data.batches(rng)
@@ -169,7 +167,7 @@ def _climb(
     best = _Best(start, 0, held.score(start) if held else np.nan)
     n_between = max(1, n_steps // _N_CHECKS)
     for step in range(n_steps):
-        watch.check()
+        check_time()
         state = adam.state(start.points, start.shares)
         if not phase.is_refining:
             state = NetState(state.network, _normal(fresh, N_FRESH), equal)
@@ -201,9 +199,9 @@ def _normal(sequence: Any, n: int) -> Reals:
 
 
 def _learned(
-    tree: tuple[TreeCells, Reals], settings: NetSettings, table: Table, held: Table | None,
-    seed: int, watch: Watch,
-) -> tuple[NetState, NetSettings, float]:  # fmt: skip
+    tree: tuple[TreeCells, Reals], settings: ContinuousSettings, table: Table, held: Table | None,
+    seed: int,
+) -> tuple[NetState, ContinuousSettings, float]:  # fmt: skip
     """Return the state after both phases, its settings, and the score of held-out rows."""
     cells, log_odds = tree
     drawn_by, first_by, then_by = np.random.default_rng(seed).spawn(3)
@@ -213,9 +211,9 @@ def _learned(
     start = NetState(network, points, np.zeros(settings.n_points, np.float32))
     n_steps, n_refining_steps, decay, _ = settings
     with single_threaded():
-        first = _climb(start, _AT_FRESH, n_steps, decay, data, scored, first_by, watch)
+        first = _climb(start, _AT_FRESH, n_steps, decay, data, scored, first_by)
         own = first.state
-        best = _climb(own, _AT_OWN, n_refining_steps, decay, data, scored, then_by, watch)
+        best = _climb(own, _AT_OWN, n_refining_steps, decay, data, scored, then_by)
     found = settings._replace(n_steps=first.n_steps, n_refining_steps=best.n_steps)
     return best.state, found, best.score
 
@@ -231,7 +229,7 @@ def _operations(cells: TreeCells, n_points: int, n_held: float) -> float:
     return float(3.25 * n_columns * of_step + 4 * _N_CHECKS * n_points * n_held * of_row)
 
 
-def choose(table: Table, seed: int, most_operations: float, watch: Watch) -> NetSettings | None:
+def choose(table: Table, seed: int, most_operations: float) -> ContinuousSettings | None:
     """Return settings by held-out rows; None if that is too much work or it is not worth it.
 
     It is not for fewer than 30,000 cells in distinct rows, such as 1,500 rows of 20 columns: there
@@ -243,18 +241,16 @@ def choose(table: Table, seed: int, most_operations: float, watch: Watch) -> Net
     is_small = n < _FEWEST_ROWS or n * np.count_nonzero(sizes > 1) < _FEWEST_CELLS
     if is_small or 2.0 * n * float(sizes.sum()) ** 2 > most_operations:
         return None
-    rng = np.random.default_rng(seed)
-    held = split_rows(table.weights, max(_N_FOLDS, n // _MOST_HELD), rng)[0]
-    own, others = with_weights(table, table.weights - held), with_weights(table, held)
+    own, others = hold_out(table, np.random.default_rng(seed))
     tree = chow_liu(own)
     n_points = min(_MOST_POINTS, 2 ** int(np.log2(_MOST_PROBABILITIES / tree[0].block.size)))
     n_operations = _operations(tree[0], n_points, others.weights.size)
     if n_points < _FEWEST_POINTS or n_operations > most_operations:
         return None
-    tried = list[tuple[NetSettings, float]]()
+    tried = list[tuple[ContinuousSettings, float]]()
     for decay in _DECAYS:
-        limits = NetSettings(_STEPS, _REFINING_STEPS, decay, n_points)
-        tried.append(_learned(tree, limits, own, others, seed, watch)[1:])
+        limits = ContinuousSettings(_STEPS, _REFINING_STEPS, decay, n_points)
+        tried.append(_learned(tree, limits, own, others, seed)[1:])
         if tried[-1][0].n_steps > _EARLY * _STEPS:
             break
     best, _ = max(tried, key=lambda one: one[1])
@@ -264,8 +260,8 @@ def choose(table: Table, seed: int, most_operations: float, watch: Watch) -> Net
     return best._replace(n_steps=n_steps, n_refining_steps=n_refining)  # for as many epochs
 
 
-def fitted(table: Table, settings: NetSettings, seed: int, watch: Watch) -> ContinuousDensity:
+def fitted(table: Table, settings: ContinuousSettings, seed: int) -> ContinuousDensity:
     """Return a continuous mixture of a table by these settings."""
     tree = chow_liu(table)
-    state, _, _ = _learned(tree, settings, table, None, seed, watch)
+    state, _, _ = _learned(tree, settings, table, None, seed)
     return ContinuousDensity.of(table.schema, tree[0], state)

@@ -32,12 +32,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, eye_array, vstack
 
-from bayescascade.base.arrays import Integers
+from bayescascade.base.arrays import Integers, Reals
 from bayescascade.data.table import Table
 from bayescascade.methods.mixtures.em import EMSettings, Indicators, maximized
-
-Reals: TypeAlias = NDArray[np.floating]
-"""float32 in learning, float64 in tests of formulas."""
 
 Features: TypeAlias = NDArray[Any] | csr_array
 

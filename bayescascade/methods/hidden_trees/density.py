@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from bayescascade.base.arrays import Codes, Floats, Integers
+from bayescascade.base.arrays import Codes, Floats, Integers, Reals
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.saved_arrays import are_shares, read_array
 from bayescascade.base.validation import check_integer
 from bayescascade.data.conditions import subtract_widths
 from bayescascade.data.schema import Schema
-from bayescascade.methods.hidden_trees.em import HiddenTrees, Reals, pass_up, with_missing
-from bayescascade.model.packing import Unpacked, pack
+from bayescascade.methods.hidden_trees.em import HiddenTrees, pass_up, with_missing
+from bayescascade.methods.mixtures.density import drawn_codes
+from bayescascade.model.packing import Unpacked, pack_singles
 
 _AT_ONCE = 1 << 20  # numbers of all messages of some rows
 
@@ -85,32 +86,27 @@ class HiddenDensity:
         """Draw (n_columns, n) codes: for each row a member, its states, and their levels."""
         trees, member = self._trees, rng.integers(len(self.first), size=n)
         states, codes = np.empty((2, len(self.parents), n), np.int32)
-
-        def drawn(sums: Reals) -> Integers:
-            found: Integers = (sums[:, :-1] <= rng.random((n, 1)) * sums[:, -1:]).sum(axis=1)
-            return found
-
         for u in trees.order:
             parent = int(self.parents[u])
             if parent < 0:
-                states[u] = drawn(np.cumsum(trees.first, axis=2)[member, 0])
+                states[u] = drawn_codes(np.cumsum(trees.first, axis=2)[member, 0], rng)
             else:
-                states[u] = drawn(np.cumsum(trees.moves[u], axis=2)[member, states[parent]])
+                states[u] = drawn_codes(
+                    np.cumsum(trees.moves[u], axis=2)[member, states[parent]], rng
+                )
             own = trees.levels[:, trees.starts[u] :][:, : self.schema.n_levels[u]]
-            codes[u] = drawn(np.cumsum(own, axis=1)[member, :, states[u]])
+            codes[u] = drawn_codes(np.cumsum(own, axis=1)[member, :, states[u]], rng)
         return codes
 
     # -- as plain data -----------------------------------------------------------------------------
 
     def to_record(self) -> dict[str, Any]:
         """Return the record for a saved file."""
-        arrays = (self.first, self.moves, *self.levels)
-        numbers = np.concatenate([own.ravel() for own in arrays]).astype(np.float32)
         return {
             "parents": self.parents.tolist(),
             "n_members": len(self.first),
             "n_states": self.n_states,
-            "probabilities": pack(numbers.view(np.uint32)),
+            "probabilities": pack_singles((self.first, self.moves, *self.levels)),
         }
 
     @classmethod
@@ -120,12 +116,7 @@ class HiddenDensity:
         parents = read_array(record, "parents", (p,), np.int64, least=-1, most=p - 1)
         m, h = (check_integer(name, record[name], minimum=1) for name in ("n_members", "n_states"))
         shapes = [(m, h), (p, m, h, h), *((m, int(own), h) for own in schema.n_levels)]
-        ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
-        numbers = Unpacked(record).whole("probabilities", int(ends[-1])).astype(np.uint32)
-        parts = np.split(numbers.view(np.float32), ends[:-1])
-        first, moves, *levels = (
-            part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)
-        )
+        first, moves, *levels = Unpacked(record).singles("probabilities", shapes)
         of_levels = (own.swapaxes(1, 2) for own in levels)
         if not all(map(are_shares, (first, moves, *of_levels))):
             raise ModelFileError("probabilities of hidden states and levels must sum to 1")

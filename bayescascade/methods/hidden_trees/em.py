@@ -21,19 +21,20 @@ in float32, and the logarithms of their norms are summed in float64.
 """
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
-from bayescascade.base.arrays import Codes, Floats, Integers
+from bayescascade.base.arrays import Codes, Floats, Integers, Reals
 from bayescascade.base.watch import check_time
-from bayescascade.methods.mixtures.em import Components, EMSettings, Indicators, maximized
-
-Reals: TypeAlias = NDArray[np.floating]
-"""float32 while learning, float64 in scores."""
+from bayescascade.methods.mixtures.em import (
+    Components,
+    EMSettings,
+    Indicators,
+    maximized,
+    parents_first,
+)
 
 EPOCHS = 20
 """Passes through the rows over which the share of a batch falls."""
@@ -56,19 +57,11 @@ class HiddenTrees(NamedTuple):
     @property
     def order(self) -> Sequence[int]:
         """The columns, parents before their children."""
-        return _ordered(tuple(self.parents.tolist()))
+        return parents_first(tuple(self.parents.tolist()))
 
     def cells(self, codes: Codes | Integers) -> Integers:
         """Return the places in `levels` of (p, n) coded rows; a missing cell's is the last."""
         return np.where(codes < 0, self.levels.shape[1] - 1, codes + self.starts[:, np.newaxis])
-
-
-@lru_cache
-def _ordered(parents: tuple[int, ...]) -> Sequence[int]:
-    order = [u for u, parent in enumerate(parents) if parent < 0]
-    for above in order:
-        order.extend(u for u, parent in enumerate(parents) if parent == above)
-    return order
 
 
 class Counts(NamedTuple):

@@ -14,7 +14,7 @@ import numpy as np
 
 from bayescascade.base.threads import single_threaded
 from bayescascade.base.watch import watch_in_use
-from bayescascade.data.splitting import split_rows, with_weights
+from bayescascade.data.splitting import hold_out
 from bayescascade.data.table import Table
 from bayescascade.methods.hidden_trees.density import HiddenDensity
 from bayescascade.methods.hidden_trees.em import EPOCHS, HiddenTrees, epochs, pass_up, started
@@ -23,7 +23,6 @@ from bayescascade.methods.mixtures.em import EMSettings as MixtureSettings, Indi
 
 _FEW_ROWS = 3_000  # by weight
 _SMOOTHINGS = (1.0, 0.3, 4.0)  # the last if the second is worse than the first
-_N_FOLDS, _MOST_HELD = 5, 3_000
 _PATIENCE, _LEAST_GAIN = 4, 1e-3  # epochs without this gain, nats
 _STEPS, _OF_START = 20, 2.0  # of EM for a mixture; its smoothing, times that of the trees
 _FEWEST_ROWS = 10  # distinct
@@ -52,16 +51,12 @@ def choose(table: Table, seed: int, most_operations: float) -> HiddenSettings | 
     n_tried = min(len(_SMOOTHINGS), int(most_operations / (of_epoch * EPOCHS)) - 1)
     if n_tried < 1:
         return None
-    rng = np.random.default_rng(seed)
-    held = split_rows(table.weights, max(_N_FOLDS, n // _MOST_HELD), rng)[0]
-    own, others = (
-        Indicators.of(with_weights(table, table.weights - held)),
-        with_weights(table, held),
-    )
+    own, others = hold_out(table, np.random.default_rng(seed))
+    rows = Indicators.of(own)
     found: list[tuple[float, HiddenSettings]] = []
     for a in _SMOOTHINGS[:n_tried]:
         if a != _SMOOTHINGS[2] or found[0][0] > found[1][0]:
-            found.append(_scored(own, others, HiddenSettings(m, h, a, EPOCHS), seed))
+            found.append(_scored(rows, others, HiddenSettings(m, h, a, EPOCHS), seed))
     return max(found)[1]
 
 

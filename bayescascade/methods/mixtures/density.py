@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import numpy as np
 from scipy.special import logsumexp, rel_entr
 
-from bayescascade.base.arrays import Codes, Floats
+from bayescascade.base.arrays import Codes, Floats, Integers, Reals
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.saved_arrays import are_shares
 from bayescascade.base.store import GIVEN, SKIPPED, Of, Saved, Within, restored, stored
 from bayescascade.data.conditions import Conditions, subtract_widths
 from bayescascade.data.schema import Schema
-from bayescascade.methods.mixtures.em import Components, Indicators, memberships
+from bayescascade.methods.mixtures.em import Components, Indicators, memberships, parents_first
 from bayescascade.model.density_parts import DensityParts
 from bayescascade.report.axes import Bar, plot_bars
 from bayescascade.report.numbers import count_texts, share_text, significant_text
@@ -61,13 +61,7 @@ class RowClass(NamedTuple):
     @property
     def order(self) -> list[int]:
         """The columns, parents before their children."""
-        below: dict[int, list[int]] = {}
-        for j, parent in enumerate(self.parents):
-            below.setdefault(parent, []).append(j)
-        order = below.get(-1, [])[:]
-        for j in order:
-            order.extend(below.get(j, ()))
-        return order
+        return parents_first(self.parents)
 
     def pass_up(self, seen: Sequence[Floats]) -> tuple[Floats, list[Floats]]:
         """Return the log probability of observed cells, (n,), and the messages to each column.
@@ -93,8 +87,7 @@ class RowClass(NamedTuple):
         for j in self.order:
             sums = np.cumsum(np.atleast_2d(self.tables[j] * reached[j]), axis=1)
             own = sums[codes[self.parents[j]] if self.parents[j] >= 0 else np.zeros(n, int)]
-            drawn = rng.random((n, 1)) * own[:, -1:]
-            codes[j] = (own <= drawn).sum(axis=1)
+            codes[j] = drawn_codes(own, rng)
         return codes
 
 
@@ -376,6 +369,12 @@ class MixtureDensity(DensityParts):
         if not found.counts.sum() > 0:
             raise ValueError("counts of classes must not all be 0")
         return found
+
+
+def drawn_codes(sums: Reals, rng: np.random.Generator) -> Integers:
+    """Return a code for each row of cumulative weights (n, n_levels)."""
+    codes: Integers = (sums[:, :-1] <= rng.random((len(sums), 1)) * sums[:, -1:]).sum(axis=1)
+    return codes
 
 
 def log_of(values: Floats) -> Floats:

@@ -25,7 +25,7 @@ except the first, which follows by differences, because the levels of a column s
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from threading import Lock
 from typing import Annotated, Any, NamedTuple
 
@@ -45,6 +45,18 @@ _SPARSE_FROM = 256  # levels; beyond, pairs of levels are sparse
 
 
 _FLOAT32_FROM = 100_000  # dense codes; beyond, products take half the time
+
+
+@lru_cache
+def parents_first(parents: tuple[int, ...]) -> list[int]:
+    """Return columns, parents before their children, by each one's parent; circles are left out."""
+    below: dict[int, list[int]] = {}
+    for j, parent in enumerate(parents):
+        below.setdefault(parent, []).append(j)
+    order = below.get(-1, [])[:]
+    for j in order:
+        order.extend(below.get(j, ()))
+    return order
 
 
 def log_cells(table: Table) -> Floats:

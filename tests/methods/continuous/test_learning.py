@@ -13,11 +13,10 @@ from bayescascade.base.watch import OutOfTime, Watch
 from bayescascade.data.splitting import with_weights
 from bayescascade.methods.continuous import learning
 from bayescascade.methods.continuous.density import ContinuousDensity
-from bayescascade.methods.continuous.learning import NetSettings, choose, fitted
+from bayescascade.methods.continuous.learning import ContinuousSettings, choose, fitted
 from bayescascade.methods.continuous.network import NetState, Network, chow_liu
 
-ENDLESS = Watch(None)
-BRIEF = NetSettings(n_steps=40, n_refining_steps=15, decay=0.01, n_points=64)
+BRIEF = ContinuousSettings(n_steps=40, n_refining_steps=15, decay=0.01, n_points=64)
 
 
 @cache
@@ -59,14 +58,14 @@ def of_tree(seen):
 def test_it_scores_rows_that_differ_by_degrees_better_than_a_tree():
     """The mixture must gain what a hidden number gains, although a level and a column are empty."""
     seen, held = halves()
-    gain = mean_score(fitted(seen, BRIEF, 0, ENDLESS), held) - mean_score(of_tree(seen), held)
+    gain = mean_score(fitted(seen, BRIEF, 0), held) - mean_score(of_tree(seen), held)
     assert gain > 0.1
 
 
 def test_a_seed_fixes_the_result():
     """The same seed must give the same bits, another one another model."""
     brief = BRIEF._replace(n_steps=5, n_refining_steps=2)
-    first, again, other = (fitted(table(), brief, seed, ENDLESS) for seed in (0, 0, 1))
+    first, again, other = (fitted(table(), brief, seed) for seed in (0, 0, 1))
     for one, two in zip(first.tables, again.tables, strict=True):
         assert_array_equal(one, two)
     assert abs(first.tables[1] - other.tables[1]).max() > 1e-3
@@ -80,11 +79,11 @@ def test_only_relative_weights_count(factor):
         heavy, weights=heavy.weights * factor, total_weight=heavy.total_weight * factor
     )
     brief = BRIEF._replace(n_steps=5, n_refining_steps=2)
-    density = fitted(scaled, brief, 0, ENDLESS)
+    density = fitted(scaled, brief, 0)
     scores = density.score_codes(table().codes.astype(np.int32))
     assert np.isfinite(scores).all()
     if factor > 1:
-        expected = fitted(heavy, brief, 0, ENDLESS).score_codes(table().codes.astype(np.int32))
+        expected = fitted(heavy, brief, 0).score_codes(table().codes.astype(np.int32))
         assert_allclose(scores, expected, atol=1e-2)
 
 
@@ -108,24 +107,23 @@ def test_what_is_chosen_fits_and_too_much_work_is_declined(monkeypatch):
     monkeypatch.setattr(learning, "_STEPS", 25)
     monkeypatch.setattr(learning, "_REFINING_STEPS", 15)
     monkeypatch.setattr(learning, "_MOST_POINTS", 64)
-    assert choose(table(), 0, 1e12, ENDLESS) is None  # so few cells are for other models
+    assert choose(table(), 0, 1e12) is None  # so few cells are for other models
     monkeypatch.setattr(learning, "_FEWEST_CELLS", 1_000)
-    found = choose(table(), 0, 1e12, ENDLESS)
+    found = choose(table(), 0, 1e12)
     assert 0 < found.n_steps <= 33
-    assert found == choose(table(), 0, 1e12, ENDLESS)
-    assert choose(table(), 0, 1e6, ENDLESS) is None
+    assert found == choose(table(), 0, 1e12)
+    assert choose(table(), 0, 1e6) is None
     few = with_weights(table(), np.where(np.arange(table().weights.size) < 50, 1.0, 0.0))
-    assert choose(few, 0, 1e12, ENDLESS) is None
+    assert choose(few, 0, 1e12) is None
     one_row = with_weights(table(), np.where(np.arange(table().weights.size) < 1, 1.0, 0.0))
-    assert choose(one_row, 0, 1e12, ENDLESS) is None
-    assert np.isfinite(mean_score(fitted(one_row, BRIEF, 0, ENDLESS), one_row))
+    assert choose(one_row, 0, 1e12) is None
+    assert np.isfinite(mean_score(fitted(one_row, BRIEF, 0), one_row))
 
 
 def test_a_time_limit_ends_it_at_once(monkeypatch):
     """Learning must end at the next batch."""
     monkeypatch.setattr(learning, "_FEWEST_CELLS", 1_000)
-    over = Watch(1e-9)
-    with pytest.raises(OutOfTime):
-        fitted(table(), BRIEF, 0, over)
-    with pytest.raises(OutOfTime):
-        choose(table(), 0, 1e12, over)
+    with Watch(1e-9).watching(), pytest.raises(OutOfTime):
+        fitted(table(), BRIEF, 0)
+    with Watch(1e-9).watching(), pytest.raises(OutOfTime):
+        choose(table(), 0, 1e12)
