@@ -5,13 +5,16 @@ time is up, it raises `OutOfTime`, a KeyboardInterrupt, so code that saves resul
 saves them then.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from math import inf
 from time import perf_counter
+from typing import TypeVar
 
 from bayescascade.base.validation import check_real
+
+T = TypeVar("T")
 
 
 class OutOfTime(KeyboardInterrupt):
@@ -84,6 +87,23 @@ def check_time() -> None:
 def watch_in_use() -> Watch:
     """Return the watch of this thread, to be passed to its helper threads."""
     return _in_use.get() or _ENDLESS
+
+
+def last_of(states: Iterable[T]) -> tuple[T, KeyboardInterrupt | None]:
+    """Return the last of states that become better, and what ended them: Ctrl-C, or a limit.
+
+    The first one is waited for.
+    """
+    kept: T | None = None
+    try:
+        for state in states:
+            kept = state
+    except KeyboardInterrupt as ended:
+        if kept is None:
+            raise
+        return kept, ended
+    assert kept is not None
+    return kept, None
 
 
 _in_use: ContextVar[Watch | None] = ContextVar("watch", default=None)

@@ -97,10 +97,14 @@ def with_weights(table: Table, weights: Floats) -> Table:
     )
 
 
+def n_hold_outs(table: Table) -> int:
+    """Return into how many parts a table is split if one of them is to be held out."""
+    return max(_N_FOLDS, table.n_distinct // _MOST_HELD)
+
+
 def hold_out(table: Table, rng: np.random.Generator) -> tuple[Table, Table]:
     """Return a table without some of its rows, and these: a fifth, at most about 3,000."""
-    n_parts = max(_N_FOLDS, table.n_distinct // _MOST_HELD)
-    held = split_rows(table.weights, n_parts, rng)[0]
+    held = split_rows(table.weights, n_hold_outs(table), rng)[0]
     return with_weights(table, table.weights - held), with_weights(table, held)
 
 

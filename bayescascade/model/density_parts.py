@@ -89,7 +89,7 @@ class DensityParts(Pictured):
     def _given(self, known: Conditions) -> tuple[dict[str, Any], float]:
         """Return the fields changed by conditions, and the probability of the conditions.
 
-        Probabilities are the old ones, scaled by the remaining share of each part.
+        Probabilities, unless they follow, are the old ones, scaled by each part's remaining share.
         """
 
     @abstractmethod
@@ -157,7 +157,8 @@ class DensityParts(Pictured):
             raise DataError(
                 f"conditions must have a positive probability, got {dict(conditions)!r}"
             )
-        changes["probabilities"] /= probability
+        if "probabilities" in changes:
+            changes["probabilities"] /= probability
         changes["conditions_probability"] = self.conditions_probability * probability
         changes["condition_numbers"] = {**self.condition_numbers, **self._numbers_in(conditions)}
         return replace(self, **changes, conditions=known)  # type: ignore[type-var] # dataclasses

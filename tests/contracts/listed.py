@@ -162,6 +162,11 @@ ESTIMATORS = {
     "mixture": Case(
         CascadeMixture, {"n_components": 3, "kind": "dependent", "random_state": 0} | DECLARED
     ),
+    "hidden": Case(CascadeMixture, {"kind": "hidden", "random_state": 0} | DECLARED),
+    "continuous": Case(
+        CascadeMixture,
+        {"n_components": 16, "kind": "continuous", "effort": "quick", "random_state": 0} | DECLARED,
+    ),
     "mixture auto": Case(CascadeMixture, {"kind": "cascade", "random_state": 0} | DECLARED),
     "forest": Case(BudgetedForestClassifier, LIMITED | {"max_trees": 4, "n_jobs": 1}, True),
     "prune": Case(BudgetPruneClassifier, LIMITED | {"forest": _forest(), "budget": 5.0}, True),

@@ -144,7 +144,8 @@ def test_importances_are_shares_of_what_splits_win(name):
     """Selectors of features read them; where there are no splits they are not there."""
     case, model = ESTIMATORS[name], fitted(name)
     assert not hasattr(case.make(**case.parameters), "feature_importances_")
-    without = ("histogram", "mixture", "mixture auto", "neighbors", "rado", "margins")
+    without = ("histogram", "mixture", "hidden", "continuous", "mixture auto", "neighbors", "rado")
+    without += ("margins",)
     without = (*without, *GATES, "sensors", "always sensors", "auto budget")
     if name in without or ESTIMATORS[name].others is not None:
         assert not hasattr(model, "feature_importances_")

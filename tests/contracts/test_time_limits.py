@@ -80,6 +80,8 @@ PROBLEMS = {
     "labels exact": Long("labels", {"search": "exact", "max_size": 4}, (3_000, 8, 4)),
     "det": Long("det", {"n_folds": 3_000}),
     "mixture": Long("mixture", {"n_components": 5, "n_starts": 3_000}, LARGE),
+    "hidden": Long("hidden", {"kind": "hidden"}, (20_000, 100, 4)),
+    "continuous": Long("continuous", {"kind": "continuous"}, (20_000, 60, 4)),
     "forest": Long("forest", {"max_trees": 20_000, "budget": None}),
     "prune": Long("prune", {"budget": 6.0}, OF_FOREST),
     "gate": Long("gate", {"learner": "linear", "n_trees": 5}, (3_000, 40, 4)),

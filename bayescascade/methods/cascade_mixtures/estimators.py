@@ -20,11 +20,13 @@ from bayescascade.base.watch import Watch
 from bayescascade.data.column import MISSING
 from bayescascade.data.schema import Rows as AnyRows
 from bayescascade.data.table import Table
-from bayescascade.methods.cascade_mixtures.learning import ONE, learn, page_of
+from bayescascade.methods.cascade_mixtures.learning import MERGED, ONE, learn, page_of
 from bayescascade.methods.cascade_mixtures.parameters import MixtureParameters
 from bayescascade.methods.cascades.auto_cascade import AutoCascade
+from bayescascade.methods.cascades.averaging import member_of
 from bayescascade.methods.cascades.density import LearnedDensityTree
 from bayescascade.methods.mixtures.choosing import NUMBERS, SMOOTHINGS, MixtureChooser, Scored
+from bayescascade.methods.mixtures.classes import RowClasses
 from bayescascade.methods.mixtures.density import MixtureDensity
 from bayescascade.methods.mixtures.em import KINDS, EMSettings
 from bayescascade.model.baseline import Baseline
@@ -38,27 +40,37 @@ _EFFORTS = {"quick": (2, 5e10), "normal": (6, 2e12), "thorough": (30, 1e13)}
 """Starts, and operations to choose settings, by `effort`."""
 
 _ROWS_AT_ONCE = 5_000  # that are scored between two looks at the time
+_MERGED_FROM = {
+    "hidden": ("hidden state", "hidden states", "of each column"),
+    "continuous": ("point", "points", "of a continuous mixture"),
+}
 _INSIDE = {"independent": "independent columns", "dependent": "columns joined by a tree"}
 
 
 @dataclass(eq=False, repr=False)
-class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
+class CascadeMixture(Baseline[RowClasses | LearnedDensityTree]):
     """Mixture of classes of rows, each with its own density, as in latent class analysis.
 
     Parameters
     ----------
     n_components
         Number of classes. "auto": it is increased, up to 80, while the held-out density improves.
+        With kind "hidden" the number of states of each column (by default 16 or 32), with kind
+        "continuous" of points (up to 1024).
     kind
         Distribution inside a class. "independent": columns are independent, as in latent class
         analysis. "dependent": each column depends on at most one other, by a tree of columns.
+        "hidden": each column has a class of its own, and mostly keeps that of its neighbor in a
+        tree of columns. "continuous": a class is a point in four dimensions, of which the log odds
+        of a tree of columns are a smooth function. Both often predict better than a few classes;
+        those of their many classes that are alike are shown as one.
         "cascade": there is one class with a cascade, averaged over all its trees. "auto": chosen on
         held-out rows; a cascade is a candidate only if `n_components` and `smoothing` are also
         "auto".
     smoothing
         Number of pseudo-rows in each class. Their columns are independent, and their levels halfway
         between equally common and the shares among all rows. "auto": chosen on held-out rows, from
-        0.25 to 64.
+        0.25 to 64. There is none with kind "continuous".
     time_limit
         Seconds after which nothing more is tried, and EM ends. The result may then depend on the
         machine.
@@ -72,9 +84,9 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
 
     Attributes
     ----------
-    mixture_, learned_ : MixtureDensity or LearnedDensityTree
-        The classes, the largest first. For a cascade, its best tree; scores and draws are from the
-        average over trees.
+    mixture_, learned_ : density
+        The classes, the largest first; if they are merged, up to eight. For a cascade, its best
+        tree; scores and draws are from the average over trees.
     cascade_ : AutoCascade or None
         The cascade of the one class; None if `kind_` is not "cascade".
     classes_ : DataFrame
@@ -83,7 +95,8 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
     n_components_ : int
     kind_ : str
     smoothing_ : float
-        The values that were chosen or given. For a cascade, smoothing is NaN.
+        The values that were chosen or given. Smoothing is NaN for a cascade and for kind
+        "continuous".
     candidates_ : DataFrame
         All candidates, the chosen one first, then in order: kind, smoothing, number of classes, and
         mean log density of held-out rows, nats. The best mixture is biased upward by this choice.
@@ -94,12 +107,13 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
         no row could be held out.
     objective_ : (n_steps,) float64
         Log posterior density after each EM step from the best start, nats, up to a constant. Empty
-        for a cascade.
+        for a cascade and for merged classes.
     log_likelihood_, bic_ : float
         Log likelihood of all rows, nats, NaN if it is of a cascade and the time limit came first;
         and minus twice this, plus ``n_parameters_ ln(rows)``.
     n_parameters_ : int or None
-        Number of free probabilities of the mixture. None for a cascade, whose `bic_` is NaN.
+        Number of free probabilities of the mixture. None for a cascade and for merged classes,
+        whose `bic_` is NaN.
     entropy_ : float in [0, 1]
         How certain the classes of rows are: 1 if each is certain, 0 if nothing is known.
     summary_ : FitSummary
@@ -149,7 +163,7 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
     log_likelihood_: Annotated[float, Within(null=nan), Saved("log_likelihood")] = field(init=False)
     entropy_: Annotated[float, Within(0, 1), Saved("entropy")] = field(init=False)
     _candidates: Annotated[list[Scored], Saved("candidates")] = field(init=False)
-    _found: MixtureDensity | AutoCascade = field(init=False)
+    _found: RowClasses | AutoCascade = field(init=False)
 
     # -- fitting -----------------------------------------------------------------------------------
 
@@ -162,9 +176,9 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
             raise ParameterError(
                 f'n_components must be 1 or "auto" with kind "{ONE}", got {self.n_components!r}'
             )
-        if self.kind == ONE and self.smoothing != "auto":
+        if self.kind in (ONE, "continuous") and self.smoothing != "auto":
             raise ParameterError(
-                f'smoothing must be "auto" with kind "{ONE}", got {self.smoothing!r}'
+                f'smoothing must be "auto" with kind "{self.kind}", got {self.smoothing!r}'
             )
         if not isinstance(self.random_state, np.random.Generator):
             seed_sequence(self.random_state)
@@ -200,7 +214,7 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
         codes = table.codes.astype(np.int32)
         self.log_likelihood_ = self._log_likelihood(table, watch)
         unsure = float(table.weights @ entr(self._memberships(codes)).sum(axis=1))
-        entropy = 1.0 - unsure / table.total_weight / math.log(max(2, self.n_components_))
+        entropy = 1.0 - unsure / table.total_weight / math.log(max(2, int(self._n_parts)))
         self.entropy_ = min(1.0, max(0.0, entropy))
 
     def _log_likelihood(self, table: Table, watch: Watch) -> float:
@@ -222,10 +236,10 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
     # -- what was found ----------------------------------------------------------------------------
 
     @property
-    def learned_(self) -> MixtureDensity | LearnedDensityTree:
+    def learned_(self) -> RowClasses | LearnedDensityTree:
         """The classes, the largest first, or a cascade's best tree."""
         found = self._found_by_now
-        return found if isinstance(found, MixtureDensity) else found.learned_
+        return found.learned_ if isinstance(found, AutoCascade) else found
 
     mixture_ = learned_
 
@@ -233,10 +247,10 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
     def cascade_(self) -> AutoCascade | None:
         """The cascade of the one class, or None."""
         found = self._found_by_now
-        return None if isinstance(found, MixtureDensity) else found
+        return found if isinstance(found, AutoCascade) else None
 
     @property
-    def _found_by_now(self) -> MixtureDensity | AutoCascade:
+    def _found_by_now(self) -> RowClasses | AutoCascade:
         check_is_fitted(self, "_found")
         return self._found
 
@@ -247,7 +261,7 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
 
     @property
     def n_components_(self) -> int:
-        """Number of classes."""
+        """Number of classes, states or points."""
         return self._settings.n_components
 
     @property
@@ -277,7 +291,7 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
 
     @property
     def n_parameters_(self) -> int | None:
-        """Number of free probabilities of the mixture; None for a cascade."""
+        """Number of free probabilities of the mixture; None for other kinds."""
         learned = self.learned_
         if not isinstance(learned, MixtureDensity):
             return None
@@ -287,7 +301,7 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
 
     @property
     def bic_(self) -> float:
-        """Minus twice the log likelihood, plus ``n_parameters_ ln(rows)``; NaN for a cascade."""
+        """Minus twice the log likelihood, plus ``n_parameters_ ln(rows)``; NaN without this."""
         n_parameters = nan if self.n_parameters_ is None else self.n_parameters_
         penalty = n_parameters * math.log(self._total_weight)
         return penalty - 2 * self.log_likelihood_
@@ -296,7 +310,7 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
     def classes_(self) -> pd.DataFrame:
         """The characteristic levels of each class; empty for a cascade, which has one class."""
         learned = self.learned_
-        standouts = learned.standouts if isinstance(learned, MixtureDensity) else []
+        standouts = learned.standouts if isinstance(learned, RowClasses) else []
         rows = []
         for k, own in enumerate(standouts):
             of_class = (k + 1, float(learned.probabilities[k]), float(learned.counts[k]))
@@ -308,7 +322,9 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
         return pd.DataFrame(rows, columns=names)
 
     def class_probabilities(self, X: AnyRows) -> Floats:
-        """Return the probability of each class for each row, (n_rows, n_components) float64.
+        """Return the probability of each class for each row, (n_rows, n_classes) float64.
+
+        With kind "hidden" it is the expected share of the columns that are in the class.
 
         Parameters
         ----------
@@ -319,7 +335,7 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
 
     def _memberships(self, codes: Codes) -> Floats:
         learned = self.learned_
-        if isinstance(learned, MixtureDensity):
+        if isinstance(learned, RowClasses):
             return learned.class_probabilities(codes)
         return np.ones((codes.shape[1], 1))
 
@@ -347,12 +363,14 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
 
     @property
     def _n_parts(self) -> float:
-        """Number of classes; 1 for a cascade."""
-        return self.n_components_
+        """Number of classes that are shown; 1 for a cascade."""
+        return 1 if self.cascade_ is not None else self.learned_.n_parts
 
     def _decided(self) -> dict[str, float | str]:
         if self.cascade_ is not None:
             return {"one": "cascade"}
+        if self.kind_ in MERGED:
+            return {_MERGED_FROM[self.kind_][1]: self.n_components_}
         return {"classes of": _INSIDE[self.kind_], "smoothing": self.smoothing_}
 
     @property
@@ -380,18 +398,31 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
             kind = "1 class, a cascade averaged over its trees"
             return Heading([f"{self.title}: {kind}"]), data, Pieces([log_likelihood, *of_held_out])
         how = f"best of {count_of(summary.n_chains, 'EM start')}, not proved"
+        if self.kind_ in MERGED:
+            how = "learned by batches of rows, not proved to be the best"
         if summary.ending:
             how = f"{summary.ending}: {how}"
+        n_parameters, of_parameters = self.n_parameters_, list[str]()
+        if n_parameters is not None:
+            of_parameters = [f"BIC {nats_text(self.bic_)}", count_of(n_parameters, "parameter")]
         facts = [
             log_likelihood,
-            f"BIC {nats_text(self.bic_)}",
-            f"{count_of(self.n_parameters_ or 0, 'parameter')}",
+            *of_parameters,
             f"relative entropy of classes {self.entropy_:.3f}",
             *of_held_out,
         ]
-        n_classes = count_of(self.n_components_, *self.size_words)
-        kind = f"{n_classes}, each with {_INSIDE[self.kind_]}, smoothing {self.smoothing_:g}"
+        inside = [] if self.kind_ in MERGED else [f"each with {_INSIDE[self.kind_]}"]
+        smoothing = [] if math.isnan(self.smoothing_) else [f"smoothing {self.smoothing_:g}"]
+        kind = ", ".join([self._n_classes, *inside, *smoothing])
         return (Heading([f"{self.title}: {kind}"]), data, Pieces([how]), Pieces(facts))
+
+    @property
+    def _n_classes(self) -> str:
+        n_classes = count_of(int(self._n_parts), *self.size_words)
+        if self.kind_ not in MERGED:
+            return n_classes
+        words = _MERGED_FROM[self.kind_]
+        return f"{n_classes}, merged from {count_of(self.n_components_, *words[:2])} {words[2]}"
 
     def _shown(self) -> Page:
         return self.learned_.page() if self.cascade_ is None else self.cascade_._shown()
@@ -411,12 +442,14 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
     def _facts(self) -> list[str]:
         return [
             *data_pieces(self.summary_, self.schema_),
-            count_of(self.n_components_, *self.size_words),
+            self._n_classes,
         ]
 
     def _doubt(self) -> list[str]:
         if self.cascade_ is not None:
             return self.cascade_._doubt()
+        if self.kind_ in MERGED:
+            return ["Learning goes on only while held-out rows gain; a better model may exist."]
         n_starts = count_of(self.summary_.n_chains, "start")
         return [f"It is the best of {n_starts}; a better one may exist."]
 
@@ -442,7 +475,8 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
 
     def _read_own(self, record: Mapping[str, Any]) -> None:
         super()._read_own(record)
-        mixtures = [one.settings for one in self._candidates if one.settings.kind != ONE]
+        settings = [one.settings for one in self._candidates]
+        mixtures = [one for one in settings if one.kind not in (ONE, "continuous")]
         numbers = [one.smoothing for one in mixtures]
         chosen = self._candidates[0].settings
         if chosen.kind == ONE:
@@ -451,8 +485,8 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
                 raise ModelFileError("a cascade's schema must be that of its model")
         else:
             numbers.append(self.log_likelihood_)
-            self._found = learned = MixtureDensity.from_record(record["mixture"], self.schema_)
-            if len(learned.inside) != chosen.n_components:
+            self._found = learned = member_of(chosen.kind, record["mixture"], self.schema_)
+            if learned.n_components != chosen.n_components:
                 raise ModelFileError("a mixture must have as many classes as were chosen")
             if not math.isclose(learned.counts.sum(), self._total_weight, rel_tol=1e-6):
                 raise ModelFileError("counts of classes must sum to the weight of the rows")

@@ -11,14 +11,17 @@ held-out rows compare it with mixtures, in as many folds as a limit of operation
 are chosen by the scores of these rows, and the best of many scores is biased upward. So each fold
 compares the cascade with the mixture that is the best in the other folds, if there are others.
 
+Trees of hidden states and continuous mixtures are fitted only if they are the given kind.
+
 Mixtures of several cascades are not candidates. The branches of a cascade's first splits can be
 classes themselves, so mixtures of more classes include these densities, except for the average over
 trees. A prototype, of depth 1 or 2 above independent leaves, gained 0.008 nats a row on one of
 eight tables, and nothing beyond two standard errors on others: see docs/mixtures.md.
 """
 
+from collections.abc import Mapping
 from math import isnan, nan
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import SeedSequence
@@ -29,7 +32,10 @@ from bayescascade.base.watch import OutOfTime
 from bayescascade.methods.cascades.auto_cascade import AutoCascade
 from bayescascade.methods.cascades.choosing import CascadeChoice, Chooser as CascadeChooser
 from bayescascade.methods.cascades.held_out import HeldOutSplits
+from bayescascade.methods.continuous import learning as continuous
+from bayescascade.methods.hidden_trees import learning as hidden
 from bayescascade.methods.mixtures.choosing import MixtureChooser, Scored, climb_all
+from bayescascade.methods.mixtures.classes import RowClasses
 from bayescascade.methods.mixtures.density import MixtureDensity
 from bayescascade.methods.mixtures.em import EMSettings, Indicators
 from bayescascade.model.summary import FitSummary
@@ -48,11 +54,15 @@ _FAIR = (
 )
 
 
+MERGED: Mapping[str, Any] = {"hidden": hidden, "continuous": continuous}
+"""How kinds of many classes are learned, of which those that are alike are shown as one."""
+
+
 class FoundMixture(NamedTuple):
     """The candidates, the chosen one first; the fitted density; and the objective of its steps."""
 
     candidates: list[Scored]
-    density: MixtureDensity | AutoCascade
+    density: RowClasses | AutoCascade
     summary: FitSummary
     objective: Floats
 
@@ -69,6 +79,8 @@ def learn(
     `seeds` are for EM's starts and for the cascade.
     """
     candidates, model = list[Scored](), None
+    if kind in MERGED:
+        return _merged(chooser, kind, cascade.time_limit, seeds[0])
     if kind != ONE:
         with single_threaded(), chooser.watch.part(_OF_CHOICE):
             candidates = chooser.choose()
@@ -96,13 +108,44 @@ def _climb(
             chooser.n_threads, watch,
         )  # fmt: skip
     best = max(climbs, key=lambda one: one.objective[-1])
-    summary = FitSummary(
-        table.source, table.n_rows, table.n_distinct, table.total_weight, table.notes, "em",
-        len(climbs), 0, chooser.is_interrupted or is_interrupted, {}, {}, {},
-        stopped_after=time_limit if watch.is_over() else None,
-    )  # fmt: skip
+    chooser.is_interrupted |= is_interrupted
+    summary = _summary(chooser, len(climbs), time_limit)
     density = MixtureDensity.of(table.schema, rows, best.components)
     return FoundMixture(candidates, density, summary, np.array(best.objective))
+
+
+def _merged(
+    chooser: MixtureChooser, kind: str, time_limit: float | None, seed: SeedSequence
+) -> FoundMixture:
+    """Learn a tree of hidden states or a continuous mixture; the best by then if time is up."""
+    table, watch, number = chooser.table, chooser.watch, int(seed.generate_state(1)[0])
+    learning, most = MERGED[kind], chooser.most_steps
+    _, *grid = chooser.grid
+    a, n = (own[0] if len(own) == 1 else None for own in grid)
+    tried = list[tuple[float, Any]]()
+    try:
+        with watch.part(_OF_CHOICE), watch.watching():
+            tried = learning.choose(table, number, most, n, a)
+    except KeyboardInterrupt as ended:
+        chooser.is_interrupted = not isinstance(ended, OutOfTime)
+    chooser.report(_OF_CHOICE)
+    tried = tried or [(nan, learning.usual(table, most, n, a))]
+    settings = tried[0][1].at_start if chooser.is_interrupted else tried[0][1]
+    with watch.watching():
+        density, stop = learning.fitted(table, settings, number)
+    chooser.is_interrupted |= stop is not None and not isinstance(stop, OutOfTime)
+    candidates = [Scored(one.as_classes, score) for score, one in tried]
+    summary = _summary(chooser, 1, time_limit)
+    return FoundMixture(candidates, density, summary, np.empty(0))
+
+
+def _summary(chooser: MixtureChooser, n_starts: int, time_limit: float | None) -> FitSummary:
+    table = chooser.table
+    return FitSummary(
+        table.source, table.n_rows, table.n_distinct, table.total_weight, table.notes, "em",
+        n_starts, 0, chooser.is_interrupted, {}, {}, {},
+        stopped_after=time_limit if chooser.watch.is_over() else None,
+    )  # fmt: skip
 
 
 def _weigh_cascade(
@@ -175,8 +218,13 @@ def page_of(candidates: list[Scored]) -> Page:
     told = f"chosen from {len(candidates):,} candidates on held-out rows; the best ones:"
     settings = [one.settings for one in rows]
     columns = [
-        Numbers("classes", [str(one.n_components) for one in settings]),
-        Numbers("smoothing", ["" if one.kind == ONE else f"{one.smoothing:g}" for one in settings]),
+        Numbers(
+            {"hidden": "states", "continuous": "points"}.get(settings[0].kind, "classes"),
+            [str(one.n_components) for one in settings],
+        ),
+        Numbers(
+            "smoothing", ["" if isnan(one.smoothing) else f"{one.smoothing:g}" for one in settings]
+        ),
         Numbers("held out", [f"{one.held_out:,.4f}" for one in rows]),
     ]
     table = PrintedTable([one.kind for one in settings], columns)

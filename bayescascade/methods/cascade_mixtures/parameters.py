@@ -14,13 +14,17 @@ class MixtureParameters(DensityParameters, RunParameters, EffortParameters):
     """Parameters of `CascadeMixture`."""
 
     n_components = Integer(
-        "auto", "Number of classes; auto: chosen on held-out rows", minimum=1, words=("auto",)
+        "auto",
+        "Number of classes, of hidden states, or of points; auto: chosen on held-out rows",
+        minimum=1,
+        words=("auto",),
     )
     kind = Choice(
         "auto",
-        "Columns inside a class are independent (independent) or joined by a tree (dependent); or "
-        "one cascade replaces the classes (cascade)",
-        words=("auto", "independent", "dependent", "cascade"),
+        "Columns inside a class are independent (independent) or joined by a tree (dependent); "
+        "each column has a class of its own (hidden); classes are points in four dimensions "
+        "(continuous); or one cascade replaces the classes (cascade)",
+        words=("auto", "independent", "dependent", "hidden", "continuous", "cascade"),
     )
     smoothing = Real("auto", "Pseudo-rows added to each class", above=0.0, words=("auto",))
     n_starts = Integer(

@@ -25,7 +25,7 @@ from bayescascade.base.watch import Watch
 from bayescascade.data.declarations import declared
 from bayescascade.data.table import Table, without_unusable
 from bayescascade.methods.cascades.associations import HOW_TO_READ, associations_page
-from bayescascade.methods.cascades.averaging import Member, member_of
+from bayescascade.methods.cascades.averaging import member_of
 from bayescascade.methods.cascades.cascade import Cascade
 from bayescascade.methods.cascades.choosing import EFFORTS, CascadeChoice, Chooser
 from bayescascade.methods.cascades.density import LearnedDensityTree
@@ -34,9 +34,7 @@ from bayescascade.methods.cascades.held_out import FOR_READING, Candidate
 from bayescascade.methods.cascades.near_best import Without
 from bayescascade.methods.cascades.parameters import AutoParameters
 from bayescascade.methods.cascades.tree_posterior import OF_REDRAWS, operations_of_step
-from bayescascade.methods.continuous.density import ContinuousDensity
-from bayescascade.methods.hidden_trees.density import HiddenDensity
-from bayescascade.methods.mixtures.density import MixtureDensity
+from bayescascade.methods.mixtures.classes import RowClasses
 from bayescascade.model.baseline import Baseline
 from bayescascade.model.kept_draws import MAX_KEPT_DRAWS
 from bayescascade.model.near_best import Alternatives, HasNearBest
@@ -145,7 +143,7 @@ class AutoCascade(HasNearBest, Baseline[LearnedDensityTree]):
 
     cascade_: LeafCascade | BranchCascade = field(init=False)
     readable_: LeafCascade | BranchCascade | None = field(init=False)
-    mixtures_: dict[str, Member] = field(init=False)
+    mixtures_: dict[str, RowClasses] = field(init=False)
     weights_: Annotated[dict[str, Share], Saved("weights")] = field(init=False)
     _candidates: Annotated[tuple[Candidate, ...], Saved("candidates")] = field(init=False)
 
@@ -502,11 +500,10 @@ class AutoCascade(HasNearBest, Baseline[LearnedDensityTree]):
         raise ModelFileError(f"a cascade must be leaf or branch, got {record['model']!r}")
 
 
-def _words(kind: str, density: Member) -> str:
+def _words(kind: str, density: RowClasses) -> str:
     """Return what a density in the average is."""
-    if isinstance(density, MixtureDensity):
-        return f"mixture of {count_of(len(density.inside), 'class', 'classes')} ({kind} columns)"
-    if isinstance(density, HiddenDensity):
-        return f"tree of {count_of(density.n_states, 'hidden state')} per column"
-    assert isinstance(density, ContinuousDensity)
-    return f"continuous mixture at {count_of(density.shares.size, 'point')}"
+    if kind == "hidden":
+        return f"tree of {count_of(density.n_components, 'hidden state')} per column"
+    if kind == "continuous":
+        return f"continuous mixture at {count_of(density.n_components, 'point')}"
+    return f"mixture of {count_of(density.n_components, 'class', 'classes')} ({kind} columns)"

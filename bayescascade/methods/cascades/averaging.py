@@ -12,12 +12,12 @@ than their own shares do: for n rows, w_i of them in cell i, ``sum_i w_i ln p_i 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.special import logsumexp
 
-from bayescascade.base.arrays import Codes, Floats
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.threads import n_threads_of, single_threaded
 from bayescascade.base.watch import check_time, watch_in_use
@@ -28,6 +28,7 @@ from bayescascade.methods.continuous.density import ContinuousDensity
 from bayescascade.methods.hidden_trees import learning as hidden
 from bayescascade.methods.hidden_trees.density import HiddenDensity
 from bayescascade.methods.mixtures.choosing import NUMBERS, MixtureChooser, climb_all
+from bayescascade.methods.mixtures.classes import RowClasses
 from bayescascade.methods.mixtures.density import MixtureDensity
 from bayescascade.methods.mixtures.em import KINDS, EMSettings, Indicators, log_cells
 from bayescascade.model.stacking import stacking_weights
@@ -36,30 +37,24 @@ _LEAST_GAIN, _LEAST_WEIGHT = 0.01, 0.05  # nats a row; in the first fold
 _SMOOTHINGS = (1.0, 4.0, 16.0)
 _N_STARTS, _MAX_ITER, _TOL = 2, 50, 3e-4
 # operations to choose settings and to learn, about 3e10 per second
-_OF_MIXTURES, _OF_HIDDEN, _OF_CONTINUOUS = 1e11, 4e11, 1.5e12
+_OF_MIXTURES = 1e11
+_LEARNED: Mapping[str, tuple[Any, float]] = {
+    "hidden": (hidden, 4e11),
+    "continuous": (continuous, 1.5e12),
+}
 
 
-class Member(Protocol):
-    """A density in an average."""
+Fitted: TypeAlias = tuple[RowClasses, KeyboardInterrupt | None]
+"""A density, and what ended its learning early."""
 
-    def score_codes(self, codes: Codes) -> Floats:
-        """Return the log density of coded rows, (n_rows,) float64 nats; -1 is integrated out."""
-
-    def sample_codes(self, n: int, rng: np.random.Generator) -> Codes:
-        """Draw (n_columns, n) codes."""
-
-    def to_record(self) -> dict[str, Any]:
-        """Return the record for a saved file."""
-
-
-_FILED: dict[str, Callable[[Mapping[str, Any], Schema], Member]] = {
+_FILED: dict[str, Callable[[Mapping[str, Any], Schema], RowClasses]] = {
     **dict.fromkeys(KINDS, MixtureDensity.from_record),
     "hidden": HiddenDensity.from_record,
     "continuous": ContinuousDensity.from_record,
 }
 
 
-def member_of(kind: str, record: Mapping[str, Any], schema: Schema) -> Member:
+def member_of(kind: str, record: Mapping[str, Any], schema: Schema) -> RowClasses:
     """Rebuild a density of an average; ModelFileError if its record is inconsistent."""
     if kind not in _FILED:
         raise ModelFileError(f"densities of an average must be {', '.join(_FILED)}, got {kind!r}")
@@ -69,7 +64,7 @@ def member_of(kind: str, record: Mapping[str, Any], schema: Schema) -> Member:
 class Average(NamedTuple):
     """Densities by their kind, and the weights of the "cascade" and of each of them."""
 
-    members: Mapping[str, Member]
+    members: Mapping[str, RowClasses]
     weights: Mapping[str, float]
 
 
@@ -92,7 +87,7 @@ def stacked(
         return ALONE
     scores, n_first = {"cascade": alone}, held[0].n_distinct
 
-    def score(kind: str, densities: Sequence[Member], rows: Sequence[Table]) -> None:
+    def score(kind: str, densities: Sequence[RowClasses], rows: Sequence[Table]) -> None:
         known = [scores[kind]] if kind in scores else []
         for density, one in zip(densities, rows, strict=True):
             known.append(density.score_codes(one.codes.astype(np.int32)))
@@ -120,7 +115,7 @@ def stacked(
         )
 
 
-Learn = Callable[[Sequence[Table]], Sequence[Member]]
+Learn = Callable[[Sequence[Table]], Sequence[RowClasses]]
 
 
 def _learners(table: Table, seed: int, n_jobs: int | None) -> dict[str, Learn]:
@@ -147,15 +142,25 @@ def _learners(table: Table, seed: int, n_jobs: int | None) -> dict[str, Learn]:
         raise KeyboardInterrupt
     check_time()
     learners = {kind: mixture(settings) for kind, settings in best.items()}
-    of_hidden = hidden.choose(table, seed, _OF_HIDDEN)
-    if of_hidden is not None:
-        learners["hidden"] = lambda tables: [hidden.fitted(t, of_hidden, seed) for t in tables]
-    of_continuous = continuous.choose(table, seed, _OF_CONTINUOUS)
-    if of_continuous is not None:
-        learners["continuous"] = lambda tables: [
-            continuous.fitted(t, of_continuous, seed) for t in tables
-        ]
+    for kind, (learning, most) in _LEARNED.items():
+        if not learning.is_worth(table):
+            continue
+        tried = learning.choose(table, seed, most, is_whole=True)
+        if tried:
+            learners[kind] = _by_best(learning.fitted, tried[0][1], seed)
     return learners
+
+
+def _by_best(fitted: Callable[..., Fitted], settings: object, seed: int) -> Learn:
+    """Return what learns by the best settings."""
+
+    def learn(table: Table) -> RowClasses:
+        density, ended = fitted(table, settings, seed)
+        if ended is not None:
+            raise ended
+        return density
+
+    return lambda tables: [learn(one) for one in tables]
 
 
 def _most_log_density(table: Table) -> float:

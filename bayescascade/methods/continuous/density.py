@@ -2,15 +2,16 @@
 
 The log probability of a row's observed cells at each point is a sum over columns. A cell whose
 parent is observed, or that has none, adds the log of its table's entry. Only missing columns with
-observed ones below need sums: such a column u sends its parent ::
+observed ones below, or with conditions, need sums: such a column u sends its parent ::
 
     s_u(m) = sum_l P(l | m) prod_(children c of u) s_c(l)
 
-where an observed child of code x sends ``P(x | l)``. Other missing columns send ones.
+where an observed child of code x sends ``P(x | l)``, and l is a level that the conditions allow.
+Other missing columns send ones.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,25 +21,23 @@ from scipy.sparse import csr_array
 from bayescascade.base.arrays import Codes, Flags, Floats, Integers, Reals
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.saved_arrays import are_shares, read_array
-from bayescascade.data.conditions import subtract_widths
 from bayescascade.data.schema import Schema
 from bayescascade.methods.continuous.network import NetState, TreeCells, memberships
 from bayescascade.methods.mixtures.density import drawn_codes
 from bayescascade.methods.mixtures.em import parents_first
+from bayescascade.methods.mixtures.merged import MergedClasses, merge_alike, read_merged
 from bayescascade.model.packing import Unpacked, pack_singles
 
 _AT_ONCE = 1 << 20  # numbers of an array of rows, levels and points
 _TOLERANCE = 1e-9  # for the sum of saved shares
 
 
-@dataclass(frozen=True, eq=False)
-class ContinuousDensity:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ContinuousDensity(MergedClasses):
     """A mixture of trees of one structure, one for each point.
 
     Parameters
     ----------
-    schema : Schema
-        The columns.
     parents : (p,) int64
         Each column's parent, -1 for none.
     shares : (K,) float64
@@ -48,13 +47,14 @@ class ContinuousDensity:
         for columns without a parent ``n_above`` is 1.
     """
 
-    schema: Schema
     parents: Integers
     shares: Floats
     tables: tuple[Reals, ...]
 
     @classmethod
-    def of(cls, schema: Schema, cells: TreeCells, state: NetState) -> "ContinuousDensity":
+    def of(
+        cls, schema: Schema, total_weight: float, cells: TreeCells, state: NetState
+    ) -> "ContinuousDensity":
         """Build from what was learned."""
         tables = np.exp(cells.log_tables(state.network.layers(state.points)[2]))
         shares = np.exp(state.log_shares.astype(np.float64))
@@ -62,7 +62,18 @@ class ContinuousDensity:
         shaped = [
             own.reshape(-1, size, shares.size) for own, size in zip(found, cells.sizes, strict=True)
         ]
-        return cls(schema, cells.parents, shares / shares.sum(), tuple(shaped))
+        density = cls(
+            schema=schema, total_weight=total_weight, parents=cells.parents,
+            shares=shares / shares.sum(), tables=tuple(shaped),
+            merged=np.zeros(shares.size, np.int64),
+        )  # fmt: skip
+        merged = merge_alike(np.concatenate(density._levels_at_points).T, density.shares)
+        return replace(density, merged=merged)
+
+    @property
+    def n_components(self) -> int:
+        """Number of points."""
+        return self.shares.size
 
     @cached_property
     def _order(self) -> list[int]:
@@ -84,14 +95,20 @@ class ContinuousDensity:
         """Log probabilities of all cells, (n_cells, K)."""
         return np.concatenate([own.reshape(-1, self.shares.size) for own in self._log_tables])
 
-    def score_codes(self, codes: Codes) -> Floats:
-        """Return the log density of coded rows, (n_rows,) float64 nats; -1 is integrated out."""
-        scores, n_at_once = np.empty(codes.shape[1]), max(1, _AT_ONCE // self.shares.size)
-        for i in range(0, scores.size, n_at_once):
-            part = codes[:, i : i + n_at_once].astype(np.int64)
-            scores[i : i + n_at_once] = memberships(self._log_joint(part))
-        subtract_widths(scores, self.schema, {}, codes)
-        return scores
+    def _blocks(self, codes: Codes) -> list[Floats]:
+        """Return `_log_joint` of blocks of rows that fit the memory."""
+        at_once, whole = max(1, _AT_ONCE // self.shares.size), codes.astype(np.int64)
+        starts = range(0, codes.shape[1], at_once)
+        return [self._log_joint(whole[:, i : i + at_once]) for i in starts]
+
+    def _log_probabilities(self, codes: Codes) -> Floats:
+        return np.concatenate([np.empty(0), *map(memberships, self._blocks(codes))])
+
+    def _shares(self, codes: Codes) -> Floats:
+        blocks = self._blocks(codes)
+        for own in blocks:
+            memberships(own)
+        return np.concatenate([np.empty((0, self.shares.size)), *blocks])
 
     def _log_joint(self, codes: Integers) -> Floats:
         """Return the log of share times probability of rows' cells at points, (n, K)."""
@@ -108,12 +125,17 @@ class ContinuousDensity:
             patterns, group = np.unique(codes < 0, axis=1, return_inverse=True)
             for i, is_missing in enumerate(patterns.T):
                 rows = np.flatnonzero(group.ravel() == i)
-                joint[rows] += self._log_sums(codes[:, rows], is_missing)
+                joint[rows] += self._log_sums(codes[:, rows], is_missing)[0]
         return joint
 
-    def _log_sums(self, codes: Integers, is_missing: Flags) -> Floats | float:
-        """Return logs of the sums over missing columns of rows that miss the same, (n, K)."""
-        sent, total = dict[int, Floats](), 0.0
+    def _log_sums(
+        self, codes: Integers, is_missing: Flags
+    ) -> tuple[Floats | float, dict[int, Floats]]:
+        """Return logs of the sums over missing columns of rows that miss the same, (n, K).
+
+        And the messages to missing columns, for each level up to a factor, (n_levels, n, K).
+        """
+        sent, reached, total = dict[int, Floats](), dict[int, Floats](), 0.0
         for j in reversed(self._order):
             above, log_table = self.parents[j], self._log_tables[j]
             if not is_missing[j]:
@@ -121,11 +143,15 @@ class ContinuousDensity:
                     message = log_table[:, codes[j]]
                     sent[above] = sent.get(above, 0.0) + message
                 continue
+            if j in self.conditions:
+                left = np.full((log_table.shape[1], codes.shape[1], self.shares.size), -np.inf)
+                left[list(self.conditions[j])] = 0.0
+                sent[j] = sent.get(j, 0.0) + left
             if j not in sent:
                 continue
             inside = sent.pop(j)
             most = inside.max(axis=0)
-            inside = np.exp(inside - most)
+            reached[j] = inside = np.exp(inside - most)
             table = self._tables[j]
             if above >= 0 and is_missing[above]:
                 message = np.log(np.einsum("mlk,lnk->mnk", table, inside)) + most
@@ -133,21 +159,47 @@ class ContinuousDensity:
             else:
                 table = table[codes[above] if above >= 0 else np.zeros(codes.shape[1], int)]
                 total = total + np.log(np.einsum("nlk,lnk->nk", table, inside)) + most
-        return total
+        return total, reached
+
+    @cached_property
+    def _given_tables(self) -> list[Floats]:
+        """The tables of each column given the conditions."""
+        _, reached = self._log_sums(
+            self._nothing.astype(np.int64), np.ones(len(self.parents), bool)
+        )
+        tables = list(self._tables)
+        for j, message in reached.items():
+            table = tables[j] * message.swapaxes(0, 1)
+            tables[j] = table / table.sum(axis=1, keepdims=True)
+        return tables
+
+    @cached_property
+    def _levels_at_points(self) -> list[Floats]:
+        """For each column the probabilities of its levels at each point, (n_levels, K)."""
+        found = [np.empty(0)] * len(self.parents)
+        for j in self._order:
+            above, table = self.parents[j], self._given_tables[j]
+            found[j] = table[0] if above < 0 else np.einsum("mk,mlk->lk", found[above], table)
+        return found
+
+    def _joint_levels(self) -> list[Floats]:
+        shares = self._shares(self._nothing)[0]
+        return [(own * shares).T for own in self._levels_at_points]
 
     def sample_codes(self, n: int, rng: np.random.Generator) -> Codes:
         """Draw (n_columns, n) codes: for each row a point, and then the row by its tree."""
-        points = rng.choice(self.shares.size, n, p=self.shares)
+        points = rng.choice(self.shares.size, n, p=self._shares(self._nothing)[0])
         codes = np.empty((len(self.parents), n), np.int32)
         for j in self._order:
             above = codes[self.parents[j]] if self.parents[j] >= 0 else np.zeros(n, int)
-            sums = np.cumsum(self._tables[j], axis=1)[above, :, points]
+            sums = np.cumsum(self._given_tables[j], axis=1)[above, :, points]
             codes[j] = drawn_codes(sums, rng)
         return codes
 
     def to_record(self) -> dict[str, Any]:
         """Return the record for a saved file."""
         return {
+            **self._own_record(),
             "parents": self.parents.tolist(),
             "shares": self.shares.tolist(),
             "tables": pack_singles(self.tables),
@@ -165,7 +217,10 @@ class ContinuousDensity:
         are_probable = all(bool((own > 0).all()) and are_shares(own, 1) for own in tables)
         if abs(shares.sum() - 1.0) > _TOLERANCE or not are_probable:
             raise ModelFileError("shares and tables of points must be probabilities")
-        density = cls(schema, parents, shares, tables)
+        density = cls(
+            schema=schema, parents=parents, shares=shares, tables=tables,
+            **read_merged(record, shares.shape),
+        )  # fmt: skip
         if len(density._order) != n:
             raise ModelFileError(f"parents of columns must form no circle, got {parents.tolist()}")
         return density

@@ -20,8 +20,8 @@ from scipy.special import ndtri
 
 from bayescascade.base.arrays import Floats, Integers, Reals
 from bayescascade.base.threads import single_threaded
-from bayescascade.base.watch import check_time
-from bayescascade.data.splitting import hold_out
+from bayescascade.base.watch import check_time, last_of
+from bayescascade.data.splitting import hold_out, n_hold_outs
 from bayescascade.data.table import Table
 from bayescascade.methods.continuous.density import ContinuousDensity
 from bayescascade.methods.continuous.network import (
@@ -35,6 +35,7 @@ from bayescascade.methods.continuous.network import (
     gradient,
     memberships,
 )
+from bayescascade.methods.mixtures.em import EMSettings, log_cells
 
 N_DIMS, N_FRESH, BATCH = 4, 512, 256
 
@@ -57,6 +58,16 @@ class ContinuousSettings(NamedTuple):
     n_refining_steps: int
     decay: float
     n_points: int
+
+    @property
+    def at_start(self) -> "ContinuousSettings":
+        """Those of the start: nearly a tree of columns."""
+        return self._replace(n_steps=0, n_refining_steps=0)
+
+    @property
+    def as_classes(self) -> EMSettings:
+        """Kind and number of points; there is no smoothing."""
+        return EMSettings("continuous", np.nan, self.n_points)
 
 
 class _Data(NamedTuple):
@@ -154,18 +165,17 @@ class _Best(NamedTuple):
 
     state: NetState
     n_steps: int
-    score: float  # of held-out rows; NaN without any
+    score: float  # of held-out rows
 
 
-def _climb(
-    start: NetState, phase: _Phase, n_steps: int, decay: float, data: _Data, held: _Data | None,
+def _steps(
+    start: NetState, phase: _Phase, n_steps: int, decay: float, data: _Data,
     rng: np.random.Generator,
-) -> _Best:  # fmt: skip
-    """Return the best state of a phase by held-out rows, or the last one without them."""
+) -> Iterator[NetState]:  # fmt: skip
+    """Yield the start, and the state after each step of a phase; later steps change it in place."""
     adam, fresh, batches = _Adam(start, phase, decay), _sobol(rng), data.batches(rng)
-    equal, waited = np.zeros(N_FRESH, np.float32), 0
-    best = _Best(start, 0, held.score(start) if held else np.nan)
-    n_between = max(1, n_steps // _N_CHECKS)
+    equal = np.zeros(N_FRESH, np.float32)
+    yield start
     for step in range(n_steps):
         check_time()
         state = adam.state(start.points, start.shares)
@@ -173,16 +183,24 @@ def _climb(
             state = NetState(state.network, _normal(fresh, N_FRESH), equal)
         _, slopes = gradient(state, data.cells, *next(batches))
         adam.climb(slopes, phase.rate_at(step, n_steps))
-        if held and (step + 1) % n_between == 0:
-            state = adam.state(start.points, start.shares)
+        yield adam.state(start.points, start.shares)
+
+
+def _climb(states: Iterator[NetState], n_steps: int, held: _Data) -> _Best:
+    """Return the best state of a phase by held-out rows."""
+    n_between, waited = max(1, n_steps // _N_CHECKS), 0
+    start = next(states)
+    best = _Best(start, 0, held.score(start))
+    for step, state in enumerate(states, start=1):
+        if step % n_between == 0:
             score = held.score(state)
             waited = 0 if score > best.score + _LEAST_GAIN else waited + 1
             if score > best.score:
-                state = NetState(Network(*map(np.copy, state.network)), *map(np.copy, state[1:]))
-                best = _Best(state, step + 1, score)
+                own = NetState(Network(*map(np.copy, state.network)), *map(np.copy, state[1:]))
+                best = _Best(own, step, score)
             if waited >= _PATIENCE:
                 break
-    return best if held else _Best(adam.state(start.points, start.shares), n_steps, np.nan)
+    return best
 
 
 def _sobol(rng: np.random.Generator) -> Any:
@@ -194,28 +212,38 @@ def _sobol(rng: np.random.Generator) -> Any:
 
 def _normal(sequence: Any, n: int) -> Reals:
     """Return the next n points, (N_DIMS, n) float32, as of a standard normal."""
-    points: Reals = ndtri(sequence.random(n).T.clip(_EDGE, 1 - _EDGE)).astype(np.float32)
+    drawn = sequence.random(1 << (n - 1).bit_length())[:n]  # it wants a power of two
+    points: Reals = ndtri(drawn.T.clip(_EDGE, 1 - _EDGE)).astype(np.float32)
     return np.ascontiguousarray(points)
 
 
-def _learned(
-    tree: tuple[TreeCells, Reals], settings: ContinuousSettings, table: Table, held: Table | None,
-    seed: int,
-) -> tuple[NetState, ContinuousSettings, float]:  # fmt: skip
-    """Return the state after both phases, its settings, and the score of held-out rows."""
-    cells, log_odds = tree
-    drawn_by, first_by, then_by = np.random.default_rng(seed).spawn(3)
-    data, scored = _Data.of(cells, table), None if held is None else _Data.of(cells, held)
-    network = Network.random(log_odds, N_DIMS, drawn_by)
+def _start(
+    tree: tuple[TreeCells, Reals], settings: ContinuousSettings, seed: int
+) -> tuple[NetState, list[np.random.Generator]]:
+    """Return a network near the log odds of a tree, at points, and a generator for each phase."""
+    drawn_by, *by = np.random.default_rng(seed).spawn(3)
+    network = Network.random(tree[1], N_DIMS, drawn_by)
     points = _normal(_sobol(drawn_by), settings.n_points)
-    start = NetState(network, points, np.zeros(settings.n_points, np.float32))
-    n_steps, n_refining_steps, decay, _ = settings
+    return NetState(network, points, np.zeros(settings.n_points, np.float32)), by
+
+
+def _scored(
+    tree: tuple[TreeCells, Reals], settings: ContinuousSettings, table: Table, held: Table,
+    seed: int,
+) -> tuple[float, ContinuousSettings]:  # fmt: skip
+    """Return the best mean log density of held-out rows, and the steps of both phases to it."""
+    data, scored = _Data.of(tree[0], table), _Data.of(tree[0], held)
+    (n_steps, n_refining, decay, _), (start, (first_by, then_by)) = (
+        settings, _start(tree, settings, seed)
+    )  # fmt: skip
+    log_volume = float(np.average(log_cells(held), weights=held.weights))
     with single_threaded():
-        first = _climb(start, _AT_FRESH, n_steps, decay, data, scored, first_by)
-        own = first.state
-        best = _climb(own, _AT_OWN, n_refining_steps, decay, data, scored, then_by)
+        states = _steps(start, _AT_FRESH, n_steps, decay, data, first_by)
+        first = _climb(states, n_steps, scored)
+        states = _steps(first.state, _AT_OWN, n_refining, decay, data, then_by)
+        best = _climb(states, n_refining, scored)
     found = settings._replace(n_steps=first.n_steps, n_refining_steps=best.n_steps)
-    return best.state, found, best.score
+    return best.score - log_volume, found
 
 
 def _operations(cells: TreeCells, n_points: int, n_held: float) -> float:
@@ -229,39 +257,80 @@ def _operations(cells: TreeCells, n_points: int, n_held: float) -> float:
     return float(3.25 * n_columns * of_step + 4 * _N_CHECKS * n_points * n_held * of_row)
 
 
-def choose(table: Table, seed: int, most_operations: float) -> ContinuousSettings | None:
-    """Return settings by held-out rows; None if that is too much work or it is not worth it.
+def is_worth(table: Table) -> bool:
+    """Return whether there are 30,000 cells in distinct rows, such as 1,500 rows of 20 columns.
 
-    It is not for fewer than 30,000 cells in distinct rows, such as 1,500 rows of 20 columns: there
-    mixtures of a few classes and cascades score better. Wide tables need fewer rows, because each
-    of them says more about its point. most_operations: of `choose` and `fitted` together, about
-    3e10 per second.
+    With fewer, mixtures of a few classes and cascades score better. Wide tables need fewer rows,
+    because each of them says more about its point.
     """
-    sizes, n = table.schema.n_levels, table.weights.size
-    is_small = n < _FEWEST_ROWS or n * np.count_nonzero(sizes > 1) < _FEWEST_CELLS
-    if is_small or 2.0 * n * float(sizes.sum()) ** 2 > most_operations:
-        return None
+    n, sizes = table.n_distinct, table.schema.n_levels
+    return bool(n >= _FEWEST_ROWS and n * np.count_nonzero(sizes > 1) >= _FEWEST_CELLS)
+
+
+def usual(
+    table: Table, most: float, n_points: int | None = None, _: float | None = None,
+    *, cells: TreeCells | None = None,
+) -> ContinuousSettings:  # fmt: skip
+    """Return settings for a table, as they are without held-out rows; fewer steps if it is wide.
+
+    most: operations of `choose` and `fitted` together, about 3e10 per second.
+    """
+    cells = cells or chow_liu(table)[0]
+    if n_points is None:
+        n_points = min(_MOST_POINTS, 2 ** int(np.log2(_MOST_PROBABILITIES / cells.block.size)))
+        n_points = max(n_points, _FEWEST_POINTS)
+    share = min(1.0, most / _operations(cells, n_points, table.n_distinct / n_hold_outs(table)))
+    n_steps, n_refining = (max(1, round(share * n)) for n in (_STEPS, _REFINING_STEPS))
+    return ContinuousSettings(n_steps, n_refining, _DECAYS[0], n_points)
+
+
+def choose(
+    table: Table, seed: int, most: float, n_points: int | None = None, _: float | None = None,
+    *, is_whole: bool = False,
+) -> list[tuple[float, ContinuousSettings]]:  # fmt: skip
+    """Return settings with the mean log density of held-out rows, the best first.
+
+    There are none without such rows. is_whole: none either if all steps would exceed `most`, or
+    all points the size of a file, rather than fewer; or if a single tree is the best.
+    """
+    n_pairs = float(table.schema.n_levels.sum()) ** 2
     own, others = hold_out(table, np.random.default_rng(seed))
+    if min(own.n_distinct, others.n_distinct) == 0:
+        return []
+    if is_whole and 2.0 * table.n_distinct * n_pairs > most:
+        return []
     tree = chow_liu(own)
-    n_points = min(_MOST_POINTS, 2 ** int(np.log2(_MOST_PROBABILITIES / tree[0].block.size)))
-    n_operations = _operations(tree[0], n_points, others.weights.size)
-    if n_points < _FEWEST_POINTS or n_operations > most_operations:
-        return None
-    tried = list[tuple[ContinuousSettings, float]]()
+    limits = usual(table, most, n_points, cells=tree[0])
+    is_too_large = limits.n_points * tree[0].block.size > _MOST_PROBABILITIES
+    if is_whole and (limits.n_steps < _STEPS or is_too_large):
+        return []
+    tried = list[tuple[float, ContinuousSettings]]()
     for decay in _DECAYS:
-        limits = ContinuousSettings(_STEPS, _REFINING_STEPS, decay, n_points)
-        tried.append(_learned(tree, limits, own, others, seed)[1:])
-        if tried[-1][0].n_steps > _EARLY * _STEPS:
+        tried.append(_scored(tree, limits._replace(decay=decay), own, others, seed))
+        if tried[-1][1].n_steps > _EARLY * limits.n_steps:
             break
-    best, _ = max(tried, key=lambda one: one[1])
-    if best.n_steps + best.n_refining_steps == 0:  # the tree was the best
-        return None
-    n_steps, n_refining = (round(n / own.weights.size * steps) for steps in best[:2])
-    return best._replace(n_steps=n_steps, n_refining_steps=n_refining)  # for as many epochs
+    more = table.n_distinct / own.n_distinct  # for as many epochs
+    found = [
+        (score, one._replace(
+            n_steps=round(more * one.n_steps), n_refining_steps=round(more * one.n_refining_steps)
+        ))
+        for score, one in sorted(tried, reverse=True)
+    ]  # fmt: skip
+    is_tree = found[0][1].n_steps + found[0][1].n_refining_steps == 0
+    return [] if is_whole and is_tree else found
 
 
-def fitted(table: Table, settings: ContinuousSettings, seed: int) -> ContinuousDensity:
-    """Return a continuous mixture of a table by these settings."""
+def fitted(
+    table: Table, settings: ContinuousSettings, seed: int
+) -> tuple[ContinuousDensity, KeyboardInterrupt | None]:
+    """Return the density of a table by these settings, and what ended the learning early."""
     tree = chow_liu(table)
-    state, _, _ = _learned(tree, settings, table, None, seed)
-    return ContinuousDensity.of(table.schema, tree[0], state)
+    data, ended = _Data.of(tree[0], table), None
+    (n_steps, n_refining, decay, _), (state, (first_by, then_by)) = (
+        settings, _start(tree, settings, seed)
+    )  # fmt: skip
+    with single_threaded():
+        state, ended = last_of(_steps(state, _AT_FRESH, n_steps, decay, data, first_by))
+        if ended is None:
+            state, ended = last_of(_steps(state, _AT_OWN, n_refining, decay, data, then_by))
+        return ContinuousDensity.of(table.schema, table.total_weight, tree[0], state), ended

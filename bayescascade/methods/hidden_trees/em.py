@@ -51,7 +51,7 @@ class HiddenTrees(NamedTuple):
     parents: Integers  # (p,), -1 for the root
     first: Reals  # (m, 1, h), of the root's states
     moves: Reals  # (p, m, h, h), of a column's state, in the row of its parent's state
-    levels: Reals  # (m, L + 1, h), of all columns' levels; the last row is 1, for missing cells
+    levels: Reals  # (m, L + p, h), of all columns' levels, and then of each one's missing cell
     starts: Integers  # (p,), the place of each column's first level
 
     @property
@@ -60,8 +60,9 @@ class HiddenTrees(NamedTuple):
         return parents_first(tuple(self.parents.tolist()))
 
     def cells(self, codes: Codes | Integers) -> Integers:
-        """Return the places in `levels` of (p, n) coded rows; a missing cell's is the last."""
-        return np.where(codes < 0, self.levels.shape[1] - 1, codes + self.starts[:, np.newaxis])
+        """Return the places in `levels` of (p, n) coded rows."""
+        missing = self.levels.shape[1] - self.starts.size + np.arange(self.starts.size)
+        return np.where(codes < 0, missing[:, np.newaxis], codes + self.starts[:, np.newaxis])
 
 
 class Counts(NamedTuple):
@@ -83,14 +84,15 @@ def started(rows: Indicators, mixtures: Sequence[Components]) -> HiddenTrees:
         tree.parents[0],
         shares.astype(np.float32),
         np.repeat(moves[np.newaxis].astype(np.float32), len(rows.codes), axis=0),
-        with_missing(levels.astype(np.float32)),
+        with_missing(levels.astype(np.float32), len(rows.codes)),
         rows.starts,
     )
 
 
-def with_missing(levels: Reals) -> Reals:
-    """Return (m, L, h) probabilities with a last row of ones, for missing cells."""
-    return np.concatenate([levels, np.ones_like(levels[:, :1])], axis=1)
+def with_missing(levels: Reals, n_columns: int) -> Reals:
+    """Return (m, L, h) probabilities with a row of ones for the missing cell of each column."""
+    missing = np.ones_like(levels, shape=(len(levels), n_columns, levels.shape[2]))
+    return np.concatenate([levels, missing], axis=1)
 
 
 def epochs(
@@ -123,19 +125,13 @@ def expected_counts(trees: HiddenTrees, codes: Codes | Integers, weights: Floats
     by = weights.astype(np.float32)[:, np.newaxis]
     (p, n), (m, n_levels, h) = codes.shape, trees.levels.shape
     moves, beliefs = np.zeros_like(trees.moves), np.empty((p, m, n, h), inside[0].dtype)
-    for u in trees.order:
-        parent = int(trees.parents[u])
-        if parent < 0:
-            beliefs[u] = inside[u]
-            first = (inside[u] * by).sum(axis=1, keepdims=True)
-        else:
-            outside = beliefs[parent] / sent[u]
-            moves[u] = trees.moves[u] * ((outside * by).transpose(0, 2, 1) @ inside[u])
-            np.multiply(outside @ trees.moves[u], inside[u], out=beliefs[u])
+    for u, outside in pass_down(trees, inside, sent, beliefs):
+        moves[u] = trees.moves[u] * ((outside * by).transpose(0, 2, 1) @ inside[u])
+    first = (beliefs[trees.order[0]] * by).sum(axis=1, keepdims=True)
     cells = trees.cells(codes).ravel()
     of_cells = csc_array((np.tile(by[:, 0], p), cells, np.arange(p * n + 1)), (n_levels, p * n))
     levels = of_cells @ beliefs.transpose(0, 2, 1, 3).reshape(p * n, m * h)
-    return Counts(first, moves, levels[:-1].reshape(-1, m, h).swapaxes(0, 1))
+    return Counts(first, moves, levels[:-p].reshape(-1, m, h).swapaxes(0, 1))
 
 
 def pass_up(trees: HiddenTrees, codes: Codes | Integers) -> tuple[list[Reals], list[Reals], Floats]:
@@ -168,6 +164,24 @@ def pass_up(trees: HiddenTrees, codes: Codes | Integers) -> tuple[list[Reals], l
     return inside, sent, log_probabilities
 
 
+def pass_down(
+    trees: HiddenTrees, inside: list[Reals], sent: list[Reals], beliefs: Reals
+) -> Iterator[tuple[int, Reals]]:
+    """Fill in probabilities of states (p, m, n, h) given rows, from the messages up the trees.
+
+    Yields each column but the root, with the message from its parent, (m, n, h): the probability of
+    the parent's states given the cells that are not at or below the column, over a factor.
+    """
+    for u in trees.order:
+        parent = int(trees.parents[u])
+        if parent < 0:
+            beliefs[u] = inside[u]
+        else:
+            outside = beliefs[parent] / sent[u]
+            np.multiply(outside @ trees.moves[u], inside[u], out=beliefs[u])
+            yield u, outside
+
+
 def _moved(counts: Counts, counted: Counts, share: np.float32) -> Counts:
     """Move counts towards those of a batch, in place."""
     for own, new in zip(counts, counted, strict=True):
@@ -187,5 +201,5 @@ def _maximized(trees: HiddenTrees, counts: Counts, prior: Reals, smoothing: floa
     return trees._replace(
         first=first / first.sum(axis=2, keepdims=True),
         moves=moves / moves.sum(axis=3, keepdims=True),
-        levels=with_missing(levels),
+        levels=with_missing(levels, trees.starts.size),
     )

@@ -4,50 +4,23 @@ A column passes the probability of all cells at or below it to its parent, for e
 levels. A missing cell is summed over its levels, which takes no longer than complete rows.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp, rel_entr
+from scipy.special import logsumexp
 
 from bayescascade.base.arrays import Codes, Floats, Integers, Reals
-from bayescascade.base.errors import ParameterError
 from bayescascade.base.saved_arrays import are_shares
 from bayescascade.base.store import GIVEN, SKIPPED, Of, Saved, Within, restored, stored
 from bayescascade.data.conditions import Conditions, subtract_widths
 from bayescascade.data.schema import Schema
+from bayescascade.methods.mixtures.classes import RowClasses
 from bayescascade.methods.mixtures.em import Components, Indicators, memberships, parents_first
-from bayescascade.model.density_parts import DensityParts
-from bayescascade.report.axes import Bar, plot_bars
-from bayescascade.report.numbers import count_texts, share_text, significant_text
-from bayescascade.report.page import BLANK, Numbers, Page, Pieces, PrintedTable
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 _AT_ONCE = 1 << 14  # rows
-_FEWEST_TOLD, _MOST_TOLD, _LEAST_WORTH = 2, 5, 0.05  # levels of a class; nats of each
-_TIE = 1e-9  # nats
-_TOLD = 1e-3  # least probability of a class in an explanation
-
-
-class ClassStandout(NamedTuple):
-    """A level that is more, or less, probable in a class than among all rows."""
-
-    column: int
-    code: int
-    inside: float
-    overall: float
-    is_given: bool  # whether the comparison is with rows that satisfy conditions
-
-    def words(self, schema: Schema) -> str:
-        """Return it in words, such as "sky is grey: 83.0 % (all rows 31.0 %)"."""
-        level = schema.columns[self.column].condition_words((self.code,))
-        compared = "all rows given this" if self.is_given else "all rows"
-        return f"{level}: {share_text(self.inside)} ({compared} {share_text(self.overall)})"
 
 
 class RowClass(NamedTuple):
@@ -92,7 +65,7 @@ class RowClass(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class MixtureDensity(DensityParts):
+class MixtureDensity(RowClasses):
     """A mixture of classes of rows, the largest first.
 
     Parameters
@@ -123,7 +96,15 @@ class MixtureDensity(DensityParts):
         default_factory=dict, kw_only=True
     )
 
-    to_record = stored
+    def to_record(self) -> dict[str, Any]:
+        """Return the record for a saved file."""
+        record: dict[str, Any] = stored(self)
+        return record
+
+    @property
+    def n_components(self) -> int:
+        """Number of classes."""
+        return len(self.inside)
 
     @classmethod
     def of(cls, schema: Schema, rows: Indicators, found: Components) -> "MixtureDensity":
@@ -217,20 +198,6 @@ class MixtureDensity(DensityParts):
         return changes, float(probabilities.sum())
 
     @cached_property
-    def log_domain(self) -> float:
-        """Log volume of all cells that satisfy the conditions, nats."""
-        left = [
-            column.widths[list(self.conditions.get(j, range(column.n_levels)))].sum()
-            for j, column in enumerate(self.schema.columns)
-        ]
-        return float(np.log(left).sum())
-
-    @property
-    def log_volumes(self) -> Floats:
-        """Log volume of each class, equal to that of the domain, (n_classes,) nats."""
-        return np.full(self.counts.size, self.log_domain)
-
-    @cached_property
     def level_probabilities(self) -> Sequence[Floats]:
         """For each column, the probabilities of its levels in each class, (n_classes, n_levels)."""
         found = []
@@ -240,115 +207,7 @@ class MixtureDensity(DensityParts):
             found.append(np.exp(self._log_inside(codes).T))
         return found
 
-    # -- words -------------------------------------------------------------------------------------
-
-    @cached_property
-    def standouts(self) -> list[list[ClassStandout]]:
-        """The characteristic levels of each class, at most one per column, in order."""
-        found: list[list[tuple[float, ClassStandout]]] = [[] for _ in self.inside]
-        for j, inside in enumerate(self.level_probabilities):
-            overall = self.probabilities @ inside
-            worth = rel_entr(inside, overall) + rel_entr(1 - inside, (1 - overall).clip(min=1e-300))
-            # both of two levels have the same worth: choose the more probable one inside
-            for k, code in enumerate((worth + _TIE * inside).argmax(axis=1).tolist()):
-                shares = float(inside[k, code]), float(overall[code])
-                told = ClassStandout(j, code, *shares, bool(self.conditions))
-                found[k].append((float(worth[k, code]), told))
-        kept = []
-        for own in found:
-            own.sort(key=lambda item: -item[0])
-            most = enumerate(own[:_MOST_TOLD])
-            kept.append([told for i, (w, told) in most if i < _FEWEST_TOLD or w >= _LEAST_WORTH])
-        return kept
-
-    def _words(self, k: int) -> list[str]:
-        return [told.words(self.schema) for told in self.standouts[k]]
-
-    def page(self) -> Page:
-        """Return the conditions, if any, and each class with its characteristic levels."""
-        lead: Page = (*self.given_page(), BLANK) if self.conditions else ()
-        return (*lead, *self._table(self.number_columns()), *self.given_key())
-
-    def number_columns(self) -> list[Numbers]:
-        """Return rows and share of each class."""
-        return super().number_columns()[:2]
-
-    def _table(self, columns: list[Numbers]) -> Page:
-        below = [Pieces(self._words(k), indent=2, first="  ") for k in range(len(self.inside))]
-        labels = [f"class {k + 1}" for k in range(len(self.inside))]
-        return (PrintedTable(labels, columns, below=below),)
-
-    @property
-    def how_to_read(self) -> list[tuple[str, str]]:
-        """How to read the classes."""
-        read = (
-            "Each group is a class of similar rows. The classes are not recorded in the table, "
-            "so the model gives probabilities. Under each class are the levels whose share in "
-            "the class differs most from their share in all rows."
-        )
-        return [("", read)]
-
-    def columns_in_words(self) -> list[tuple[str, str]]:
-        """Return explanations of the numbers of the classes, by their headings."""
-        return super().columns_in_words()[:2]
-
-    def parts_in_words(self) -> list[tuple[str, str]]:
-        """Return the classes with their characteristic levels."""
-        rows, shares = count_texts(self.counts.tolist()), self.probabilities.tolist()
-        return [
-            (f"class {k + 1}: {'; '.join(self._words(k))}", f"{rows[k]} rows ({share_text(share)})")
-            for k, share in enumerate(shares)
-        ]
-
-    def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw the shares of the classes, with characteristic levels, and return the axes.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Axes to draw into; by default those of a new figure.
-        """
-        bars = [
-            Bar("; ".join([f"class {k + 1}", *self._words(k)[:2]]), (share,), share_text(share))
-            for k, share in enumerate(self.probabilities.tolist())
-        ]
-        return plot_bars(bars, ax, x_label="share of the rows")
-
-    def _explanations(self, codes: Codes) -> Iterable[str]:
-        row = codes[:, np.newaxis]
-        log_density = float(self.score_codes(row)[0])
-        for k, probability in enumerate(self.class_probabilities(row)[0].tolist()):
-            if probability >= _TOLD:
-                yield f"class {k + 1}: probability {probability:.4g}"
-        relative = float(np.exp(log_density + self.log_domain))
-        density = significant_text(log_density, 4)
-        yield f"all classes together: density of this row {density}, {relative:.3g} x uniform"
-
     # -- as plain data -----------------------------------------------------------------------------
-
-    def _sql(self) -> list[str]:
-        raise ParameterError(
-            "SQL needs a density in parts that exclude each other, got classes that overlap"
-        )
-
-    def _own_dict(self) -> dict[str, Any]:
-        """Return the classes.
-
-        ``{"classes": [{"count": n, "share": p, "stands_out": [{"level": words, "inside": p, "all":
-        q}, ...]}, ...]}``.
-        """
-        classes = []
-        for k, share in enumerate(self.probabilities.tolist()):
-            told = [
-                {
-                    "level": self.schema.columns[one.column].condition_words((one.code,)),
-                    "inside": one.inside,
-                    "all": one.overall,
-                }
-                for one in self.standouts[k]
-            ]
-            classes.append({"count": float(self.counts[k]), "share": share, "stands_out": told})
-        return {"classes": classes}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], schema: Schema) -> "MixtureDensity":

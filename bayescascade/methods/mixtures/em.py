@@ -133,8 +133,8 @@ class Indicators:
 class EMSettings(NamedTuple):
     """The settings of a mixture: kind, smoothing and number of its classes."""
 
-    kind: Annotated[str, Words(*KINDS, "cascade")]
-    smoothing: Annotated[float, Within(above=0, null=math.nan)]  # NaN for a cascade
+    kind: Annotated[str, Words(*KINDS, "hidden", "continuous", "cascade")]
+    smoothing: Annotated[float, Within(above=0, null=math.nan)]  # NaN for the last two
     n_components: Annotated[int, Within(1)]
 
 

@@ -202,10 +202,8 @@ def averaged(frame):
     table = Table.from_frame(frame, schema=model.schema_)
     model.mixtures_ = {
         "independent": mixture.mixture_,
-        "hidden": hidden.fitted(table, hidden.HiddenSettings(2, 3, 1.0, 2), 0),
-        "continuous": continuous.fitted(
-            table, continuous.NetSettings(5, 0, 0.01, 8), 0, Watch(None)
-        ),
+        "hidden": hidden.fitted(table, hidden.HiddenSettings(2, 3, 1.0, 2), 0)[0],
+        "continuous": continuous.fitted(table, continuous.ContinuousSettings(5, 0, 0.01, 8), 0)[0],
     }
     model.weights_ = WEIGHTS
     return model

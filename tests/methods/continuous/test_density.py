@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from bayescascade import ModelFileError, Table
+from bayescascade import ModelFileError, ParameterError, Table
 from bayescascade.methods.continuous.density import ContinuousDensity
 from bayescascade.methods.continuous.network import NetState, Network, TreeCells
 from tests.statistical.chi_square import fits
@@ -33,7 +33,7 @@ def density(n_points=7):
     network = Network.random(rng.normal(size=cells.coded.size), 4, rng)
     points, shares = rng.normal(size=(4, n_points)), rng.normal(size=n_points)
     state = NetState(network, points.astype(np.float32), shares.astype(np.float32))
-    return ContinuousDensity.of(schema(), cells, state)
+    return ContinuousDensity.of(schema(), 50.0, cells, state)
 
 
 def every_row():
@@ -46,17 +46,23 @@ def volumes(codes):
 
 
 @cache
-def by_hand():
-    """Return the probability of every row from the saved tables, in float64."""
-    codes, total = every_row(), 0.0
+def by_class():
+    """Return P(row, point) from the saved tables, in float64, equal for all columns."""
+    codes, found = every_row(), []
     for k, share in enumerate(density().shares):
         probability = share
         for j, (parent, table) in enumerate(zip(PARENTS, density().tables, strict=True)):
             own = table[..., k].astype(np.float64)
             own /= own.sum(axis=1, keepdims=True)
             probability = probability * own[codes[parent] if parent >= 0 else 0, codes[j]]
-        total = total + probability
-    return total
+        found.append(probability)
+    return np.repeat(np.transpose(found)[:, np.newaxis], len(SIZES), axis=1)
+
+
+@cache
+def by_hand():
+    """Return the probability of every row."""
+    return by_class()[:, 0].sum(axis=1)
 
 
 def test_complete_rows():
@@ -117,10 +123,13 @@ def test_records_are_the_same_to_the_last_bit():
         {"shares": [0.1] * 7},
         {"shares": [0.5, 0.5]},
         {"shares": []},
+        {"merged": [8] * 7},
+        {"merged": [1] * 7},
+        {"total_weight": 0.0},
         {"tables": {"type": "<u4", "size": 3, "data": "eJw="}},
     ],
 )
 def test_damaged_records_are_refused(change):
     """A damaged file must end with an error, not with scores of nothing."""
-    with pytest.raises(ModelFileError):
+    with pytest.raises((ModelFileError, ParameterError)):
         ContinuousDensity.from_record(density().to_record() | change, schema())

@@ -13,8 +13,16 @@ from bayescascade.base.watch import OutOfTime, Watch
 from bayescascade.data.splitting import with_weights
 from bayescascade.methods.continuous import learning
 from bayescascade.methods.continuous.density import ContinuousDensity
-from bayescascade.methods.continuous.learning import ContinuousSettings, choose, fitted
+from bayescascade.methods.continuous.learning import ContinuousSettings, choose
 from bayescascade.methods.continuous.network import NetState, Network, chow_liu
+
+
+def fitted(table, settings, seed):
+    density, ended = learning.fitted(table, settings, seed)
+    if ended is not None:
+        raise ended
+    return density
+
 
 BRIEF = ContinuousSettings(n_steps=40, n_refining_steps=15, decay=0.01, n_points=64)
 
@@ -52,7 +60,7 @@ def of_tree(seen):
     network = Network.random(log_odds, 4, np.random.default_rng(0))
     network = network._replace(last=np.zeros_like(network.last))
     state = NetState(network, np.zeros((4, 1), np.float32), np.zeros(1, np.float32))
-    return ContinuousDensity.of(seen.schema, cells, state)
+    return ContinuousDensity.of(seen.schema, 1.0, cells, state)
 
 
 def test_it_scores_rows_that_differ_by_degrees_better_than_a_tree():
@@ -107,16 +115,17 @@ def test_what_is_chosen_fits_and_too_much_work_is_declined(monkeypatch):
     monkeypatch.setattr(learning, "_STEPS", 25)
     monkeypatch.setattr(learning, "_REFINING_STEPS", 15)
     monkeypatch.setattr(learning, "_MOST_POINTS", 64)
-    assert choose(table(), 0, 1e12) is None  # so few cells are for other models
-    monkeypatch.setattr(learning, "_FEWEST_CELLS", 1_000)
+    assert not learning.is_worth(table())  # so few cells are for other models
     found = choose(table(), 0, 1e12)
-    assert 0 < found.n_steps <= 33
-    assert found == choose(table(), 0, 1e12)
-    assert choose(table(), 0, 1e6) is None
+    assert 0 < found[0][1].n_steps <= 33
+    assert found == choose(table(), 0, 1e12) == sorted(found, reverse=True)
+    assert choose(table(), 0, 1e6, is_whole=True) == []
     few = with_weights(table(), np.where(np.arange(table().weights.size) < 50, 1.0, 0.0))
-    assert choose(few, 0, 1e12) is None
+    monkeypatch.setattr(learning, "_FEWEST_CELLS", 100)
+    assert learning.is_worth(table())
+    assert not learning.is_worth(few)
     one_row = with_weights(table(), np.where(np.arange(table().weights.size) < 1, 1.0, 0.0))
-    assert choose(one_row, 0, 1e12) is None
+    assert choose(one_row, 0, 1e12) == []
     assert np.isfinite(mean_score(fitted(one_row, BRIEF, 0), one_row))
 
 

@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from bayescascade import ModelFileError, ParameterError, Table
 from bayescascade.data.splitting import split_rows, with_weights
 from bayescascade.methods.cascades.averaging import stacked
+from bayescascade.methods.hidden_trees import learning
 from bayescascade.methods.hidden_trees.density import HiddenDensity
 from bayescascade.methods.hidden_trees.em import (
     HiddenTrees,
@@ -20,7 +21,7 @@ from bayescascade.methods.hidden_trees.em import (
     started,
     with_missing,
 )
-from bayescascade.methods.hidden_trees.learning import HiddenSettings, choose, fitted
+from bayescascade.methods.hidden_trees.learning import HiddenSettings, choose
 from bayescascade.methods.mixtures.em import Components, Indicators, memberships
 from tests.statistical.chi_square import fits
 
@@ -28,6 +29,13 @@ SIZES = (2, 3, 2, 4)
 STARTS = np.cumsum(SIZES) - SIZES
 PARENTS = np.array([1, -1, 1, 0])
 N_MEMBERS, N_STATES = 2, 3
+MERGED = np.array([[0, 1, 2], [1, 0, 0]])
+
+
+def fitted(table, settings, seed):
+    density, ended = learning.fitted(table, settings, seed)
+    assert ended is None
+    return density
 
 
 @cache
@@ -48,8 +56,9 @@ def density():
     levels = [rng.dirichlet(np.ones(n), (N_MEMBERS, N_STATES)).swapaxes(1, 2) for n in SIZES]
     singles = [one.astype(np.float32) for one in levels]
     return HiddenDensity(
-        schema(), PARENTS, first.astype(np.float32), moves.astype(np.float32), tuple(singles)
-    )
+        schema=schema(), total_weight=50.0, parents=PARENTS, first=first.astype(np.float32),
+        moves=moves.astype(np.float32), levels=tuple(singles), merged=MERGED,
+    )  # fmt: skip
 
 
 def every_row():
@@ -67,6 +76,17 @@ def joint(trees, member):
             found = found * trees.moves[j, member][states[parent], states[j]][:, np.newaxis]
         found = found * trees.levels[member, STARTS[j] + codes[j]][:, states[j]].T
     return found, states
+
+
+@cache
+def by_class():
+    """Return P(row, state of the column's class) of every row, (n_rows, p, m h)."""
+    found = np.zeros((every_row().shape[1], len(SIZES), N_MEMBERS * N_STATES))
+    for i in range(N_MEMBERS):
+        of_states, states = joint(density()._trees, i)
+        for j, own in enumerate(states):
+            np.add.at(found[:, j].T, i * N_STATES + own, of_states / N_MEMBERS)
+    return found
 
 
 @cache
@@ -131,6 +151,8 @@ def test_records_are_the_same_to_the_last_bit():
         {"n_states": 2},
         {"n_members": 0},
         {"n_states": "3"},
+        {"merged": [[0, 1, 3], [1, 0, 0]]},
+        {"total_weight": -1.0},
         {"probabilities": {"type": "<u4", "size": 3, "data": "eJw="}},
     ],
 )
@@ -180,7 +202,7 @@ def expected_log(trees, codes):
 def test_many_children_do_not_underflow(rng):
     """A column that hundreds of others depend on must leave a finite density."""
     p, h = 400, 16
-    levels = with_missing(rng.dirichlet(np.ones(2), (p, h)).swapaxes(1, 2).reshape(1, 2 * p, h))
+    levels = with_missing(rng.dirichlet(np.ones(2), (p, h)).swapaxes(1, 2).reshape(1, 2 * p, h), p)
     parents = np.where(np.arange(p) > 0, 0, -1)
     moves = rng.dirichlet(np.full(h, 0.1), (p, 1, h)).astype(np.float32)
     first = np.full((1, 1, h), 1 / h, np.float32)
@@ -197,7 +219,7 @@ def test_chains_of_columns_are_learned_better_than_by_classes(rng):
     found = fitted(table, HiddenSettings(1, 6, 1.0, 20), 0)
     rows, held = Indicators.of(table), others.codes.astype(np.int32)
     start = next(epochs(rows, started(rows, [of_classes(rows, 6)]), 1.0, rng))
-    worse = HiddenDensity.of(table.schema, start._replace(moves=np.broadcast_to(
+    worse = HiddenDensity.of(table.schema, 1.0, start._replace(moves=np.broadcast_to(
         np.eye(6, dtype=np.float32), start.moves.shape).copy()))  # fmt: skip
     gains = found.score_codes(held) - worse.score_codes(held)
     assert np.average(gains, weights=others.weights) > 0.5
@@ -224,13 +246,16 @@ def test_heavy_rows_count_as_often_as_they_weigh(rng):
 def test_a_seed_fixes_choice_and_fit(rng):
     """The same seed must give the same density; little work, or few rows, none."""
     table = chained(150, rng)
-    settings = choose(table, 3, 1e12)
-    assert settings == choose(table, 3, 1e12)
+    tried = choose(table, 3, 1e12)
+    assert tried == choose(table, 3, 1e12)
+    assert tried == sorted(tried, reverse=True)
+    settings = tried[0][1]
     codes = table.codes.astype(np.int32)
     scores = [fitted(table, settings, 3).score_codes(codes) for _ in range(2)]
     assert_array_equal(*scores)
-    assert choose(table, 3, 1e6) is None
-    assert choose(chained(5, rng), 3, 1e12) is None
+    assert choose(table, 3, 1e6, is_whole=True) == []
+    assert learning.is_worth(table)
+    assert not learning.is_worth(chained(5, rng))
 
 
 def test_hidden_trees_have_weight_where_states_move_along_a_chain(rng):
