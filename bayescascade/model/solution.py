@@ -74,6 +74,8 @@ class Solution(Generic[S]):
     timed_out: bool = False  # whether its time limit did
     # chains from the best state, instead of independent draws
     chains: samplers.Run[S] | None = None
+    # the posterior's log density of a state, up to rounding, where the solver knows its terms
+    log_density_of: Callable[[S], float] | None = None
 
     def as_run(
         self, posterior: Posterior[S], report: Callable[[str, float], object] | None = None
@@ -87,13 +89,14 @@ class Solution(Generic[S]):
                 best_log_density=self.log_density,
                 seconds={"exact": self.seconds, **self.chains.seconds},
             )
+        log_density_of = self.log_density_of or posterior.log_density
         states = {self.state: None} | dict.fromkeys(s for c in self.draws for s in c)
         known, heard = dict[S, dict[str, float]](), perf_counter()
         for place, state in enumerate(states):
             if report is not None and perf_counter() > heard + _EVERY:
                 report("scoring draws", place / len(states))
                 heard = perf_counter()
-            log_density = posterior.log_density(state)
+            log_density = log_density_of(state)
             known[state] = {"log_density": log_density, **posterior.describe(state)}
         chains = self.draws or [[]]
         traces = {

@@ -298,6 +298,7 @@ class Cascade(HasNearBest, DensityEstimator[Tree, CountedTree, LearnedDensityTre
             interrupted=is_over,
             timed_out=known.timed_out,
             chains=None if drawn or is_over else self._chains(posterior, search, known),
+            log_density_of=getattr(known.exact, "log_density_of", None),
         )
 
     def _chains(

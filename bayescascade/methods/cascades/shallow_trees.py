@@ -131,7 +131,7 @@ class ShallowTrees:
     def tempered(self, temper: float | None) -> "ShallowTrees":
         """Return the result for another `temper`, in a fraction of the time: it counts no rows."""
         other = copy(self)
-        for known in ("tree", "_best", "rounding"):
+        for known in ("tree", "_best", "rounding", "_untempered"):
             other.__dict__.pop(known, None)
         other._weigh(temper)
         return other
@@ -385,6 +385,24 @@ class ShallowTrees:
     def log_density(self) -> float:
         """Log prior plus log likelihood of `tree`, nats."""
         return self.posterior.log_density(self.tree)
+
+    def log_density_of(self, tree: Tree) -> float:
+        """Return the log prior plus log likelihood of one of these trees, nats, by its boxes."""
+        own, p = self._untempered, self._n_levels.size
+
+        def below(node: Any, box: int) -> float:
+            if node is None:
+                return float(own._log_choices[box, p])
+            j, branches = node
+            places = ((child, int(self._starts[j]) + codes[0]) for codes, child in branches)
+            parts = [below(child, int(self._below[box, place])) for child, place in places]
+            return float(own._log_choices[box, j]) + sum(parts)
+
+        return own.log_normalizer + below(tree.to_nested(self.posterior.is_nominal), 0)
+
+    @cached_property
+    def _untempered(self) -> "ShallowTrees":
+        return self if self.temper is None else self.tempered(None)
 
     def sample(self, n: int, rng: np.random.Generator | int | None = None) -> list[Tree]:
         """Return n >= 0 independent draws from the posterior, tempered or not."""

@@ -201,6 +201,16 @@ def test_draws_follow_the_posterior(problem, max_depth, rng):
         assert not fits(drawn, np.exp(np.array(priors)))
 
 
+@pytest.mark.parametrize("temper", [None, 2.5])
+@pytest.mark.parametrize("more", [{}, {"prior": "generative"}])
+@cases
+def test_densities_of_trees_are_sums_over_their_boxes(problem, max_depth, temper, more, rng):
+    """Traces of draws would otherwise need to count all rows again, for each draw."""
+    found = trees_of(problem, max_depth, temper, **more)
+    for tree in {*found.sample(30, rng), found.tree}:
+        assert found.log_density_of(tree) == pytest.approx(found.posterior.log_density(tree))
+
+
 TEMPERED = [(BINARY, 3, 5.0), (MIXED, 2, 2.5), (BINS, 2, 8.0), (FEW, 2, 0.5)]
 
 
