@@ -97,17 +97,17 @@ def budget(data: str, **options: Any) -> tuple[Task, TrainingData]:
     classifiers are printed.
     """
     budgets = budgets_of(options["budgets"])
-    asked = {name: options[name] for name in ("target", "method")}
+    chosen = {name: options[name] for name in ("target", "method")}
     task = outputs_of(options, {"DATA": data, "--costs": options["costs"]})
     parts, costs = _read(data, options)
-    learner = LEARNERS[asked["method"]]
+    learner = LEARNERS[chosen["method"]]
     declared = MODELS.get(learner.name, ForestParameters)
     common = {name: options[name] for name in ("n_jobs", "effort", "time_limit", "unknown")}
     check_chosen({**MODELS, learner.name: declared}, learner.name, common, "--method")
     given = {**learner.given, **learner.of_trees(options["n_trees"])}
     given |= parameters_of(common, declared)
     model = learner.made(costs=costs, random_state=parts.seed, **given)
-    task, learn = task._replace(model=model), FoundWithin(parts, asked).learn
+    task, learn = task._replace(model=model), FoundWithin(parts, chosen).learn
     return task, TrainingData(
         (model, budgets),
         [_how_many(model)] if learner is AUTO else [],
@@ -165,7 +165,7 @@ class FoundWithin:
     """The classifiers of the budgets, with their costs and errors on the test rows."""
 
     parts: "SplitRows"
-    asked: dict[str, Any]  # the options that say how it was learned
+    chosen: dict[str, Any]  # the options that say how it was learned
     fitted: "list[tuple[float, BudgetedClassifier]]" = field(default_factory=list)
     ended: str = ""
     is_path: bool = False  # whether there were several budgets
@@ -276,7 +276,7 @@ class FoundWithin:
     @property
     def _is_auto(self) -> bool:
         """Whether each budget has its own method."""
-        return self.asked.get("method") == AUTO.name and bool(self.fitted)
+        return self.chosen.get("method") == AUTO.name and bool(self.fitted)
 
     def _choices(self) -> dict[str, list[str]]:
         """Return the method of each budget that buys, and its error on the rows that chose."""
@@ -310,7 +310,7 @@ class FoundWithin:
         n_learned, *n_measured, _ = parts.n_rows
         return {
             "source": parts.source,
-            **self.asked,
+            **self.chosen,
             "seed": parts.seed,
             "n_training_rows": n_learned,
             "n_validation_rows": sum(n_measured),

@@ -90,7 +90,7 @@ def compare(data: tuple[str, ...], **options: Any) -> tuple[Task, TrainingData]:
 def _of_classifiers(
     data: "tuple[str | ReadAs, ...]", target: str, options: dict[str, Any]
 ) -> tuple[Task, TrainingData]:
-    """Return the task and the lesson of a comparison of classifiers."""
+    """Return the task and the training data of a comparison of classifiers."""
     if len(data) > 1:
         raise click.UsageError(f"--target needs one DATA, got {len(data)}")
     names = {f"--{name}": name for name in (*_OF_DENSITIES, "plot")}

@@ -43,9 +43,9 @@ def decision_of(
     """Return how classes are chosen; models that are not classifiers must not have the options."""
     from bayescascade.model.decisions import Decision
 
-    asked = decision_options(model, path, threshold, class_costs)
+    arguments = decision_options(model, path, threshold, class_costs)
     decides = getattr(model, "decision", None)  # not of a model of numbers
-    return Decision() if decides is None else decides(**asked)
+    return Decision() if decides is None else decides(**arguments)
 
 
 def decision_options(

@@ -81,9 +81,9 @@ def explain(
 
     fitted = load_model(model, unknown, budget)
     explaining: Explaining = in_role(Explaining, fitted, "explain", model)
-    asked = decision_options(fitted, model, threshold, class_costs)
+    decision = decision_options(fitted, model, threshold, class_costs)
     source = open_for(fitted, data)
-    told = list(_told(explaining, source, rows, asked))
+    told = list(_told(explaining, source, rows, decision))
     if as_json:
         echo_json({"source": source.label, "rows": told})
     else:
@@ -91,7 +91,7 @@ def explain(
 
 
 def _told(
-    model: Any, source: "Source", rows: tuple[int, float], asked: dict[str, Any]
+    model: Any, source: "Source", rows: tuple[int, float], decision: dict[str, Any]
 ) -> Iterator[dict[str, Any]]:
     """Yield a record for each of the rows."""
     from bayescascade.base.errors import DataError
@@ -110,7 +110,7 @@ def _told(
         low = max(first, first_row)
         of_block = cells.iloc[low - first_row : max(0, int(min(last, end)) - first_row + 1)]
         if len(of_block):
-            told: pd.DataFrame = model.explain_rows(of_block, first_row=low, **asked)
+            told: pd.DataFrame = model.explain_rows(of_block, first_row=low, **decision)
             for number, record in enumerate(told.to_dict("records"), low):
                 yield {"row": number, **{str(name): value for name, value in record.items()}}
         if end >= last:

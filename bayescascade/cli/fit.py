@@ -49,11 +49,11 @@ def fit(data: str, **options: Any) -> tuple[Task, TrainingData]:
 
     task = set_up(LISTED[name].estimator, {"DATA": data}, options, MODELS[name])
     table = read_table(data, **task.declared)
-    lesson = TrainingData((table,), table.notes)
+    training = TrainingData((table,), table.notes)
     if near_best is not None:
         _check_near_best(task.model, name)
-        lesson = lesson._replace(shown=lambda learned: beside(learned, near_best, n_shown))
-    return task, lesson
+        training = training._replace(shown=lambda learned: beside(learned, near_best, n_shown))
+    return task, training
 
 
 def _check_near_best(model: Any, name: str) -> None:

@@ -81,7 +81,7 @@ class TrainingData(NamedTuple):
 
 
 def learning(command: Callable[..., tuple[Task, TrainingData]]) -> Callable[..., None]:
-    """Return a command that learns the lesson of `command`, prints it and saves it: see `learn`."""
+    """Return a command that learns what `command` returns, prints it and saves it: see `learn`."""
 
     @JSON_OPTION
     @wraps(command)
@@ -157,7 +157,7 @@ def set_up(
     return task._replace(model=model)
 
 
-def learn(task: Task, lesson: TrainingData) -> None:
+def learn(task: Task, training: TrainingData) -> None:
     """Learn, save and print; exit with 130 if Ctrl-C ended it early.
 
     Results are saved and printed completely: a second Ctrl-C is deferred.
@@ -167,31 +167,31 @@ def learn(task: Task, lesson: TrainingData) -> None:
         raise click.UsageError(
             f"--trace needs a --search that draws {model.learned_word}s, got exact"
         )
-    for text in lesson.notes:
+    for text in training.notes:
         note(text)
     with single_interrupts():
         try:
-            learned = _fit(task, lesson)
+            learned = _fit(task, training)
         except KeyboardInterrupt:
             interrupted("there is no result yet")
-        held_out = None if lesson.measure is None else _measured(lesson.measure)
+        held_out = None if training.measure is None else _measured(training.measure)
         if held_out is not None and hasattr(learned, "held_out_"):
             learned.held_out_ = held_out
         elif held_out is not None:
             learned.summary_ = replace(learned.summary_, held_out=held_out)
-        shown = learned if lesson.shown is None else lesson.shown(learned)
+        shown = learned if training.shown is None else training.shown(learned)
         with deferred_interrupts(), ExitStack() as stack:
             # from the last to the first, each even if others fail
             stack.callback(_print, task, shown, getattr(learned, "summary_", None))
             if task.trace is not None:
                 stack.callback(learned.run_.save_trace, task.trace)
-            if lesson.figure is not None and task.plot is not None:
-                stack.callback(save_figure, lesson.figure(learned), task.plot)
+            if training.figure is not None and task.plot is not None:
+                stack.callback(save_figure, training.figure(learned), task.plot)
             if task.out is not None:
                 stack.callback(_save, task, learned)
-            if lesson.write is not None:
-                stack.callback(lesson.write, learned)
-    ended = lesson.ended(learned) if lesson.ended else _ended_words(learned, lesson.words)
+            if training.write is not None:
+                stack.callback(training.write, learned)
+    ended = training.ended(learned) if training.ended else _ended_words(learned, training.words)
     if ended:
         interrupted(ended)
 
@@ -254,16 +254,16 @@ def _measured(measure: Callable[[], "HeldOut | None"]) -> "HeldOut | None":
         return HeldOut(reason="because it was interrupted")
 
 
-def _fit(task: Task, lesson: TrainingData) -> Any:
+def _fit(task: Task, training: TrainingData) -> Any:
     """Return the fitted model; show progress unless it is switched off."""
-    model, fit = task.model, lesson.fit
+    model, fit = task.model, training.fit
     fit = getattr(model, fit) if isinstance(fit, str) else fit
     if task.quiet or not hasattr(model, "progress"):
-        return fit(*lesson.rows)
+        return fit(*training.rows)
     sizes = getattr(model, "size_words", ("", ""))[1]
     with search_progress(getattr(model, "size_name", ""), sizes) as show:
         model.set_params(progress=show)
-        return fit(*lesson.rows)
+        return fit(*training.rows)
 
 
 def _save(task: Task, learned: Any) -> None:

@@ -45,7 +45,7 @@ def progress_bar(size: str, sizes: str) -> Iterator[Callable[["samplers.Progress
         transient=True,
     )
     with bar:
-        task = bar.add_task("starting", total=None, news="", started=time.monotonic())
+        task = bar.add_task("starting", total=None, status="", started=time.monotonic())
         yield lambda report: _update(bar, task, report, size, sizes)
 
 
@@ -108,7 +108,7 @@ class _TimeLeft(ProgressColumn):
         if seconds is None or task.finished:
             return Text("")
         now = time.monotonic()
-        seconds -= now - task.fields.get("heard", now)
+        seconds -= now - task.fields.get("reported", now)
         if seconds <= 0:  # it has become slower, who knows how much
             return Text("")
         minutes, seconds = divmod(int(seconds), 60)
@@ -122,19 +122,19 @@ class _LastReport(ProgressColumn):
 
     def render(self, task: Task) -> Text:
         waited = time.monotonic() - task.fields["started"]
-        if not task.fields["news"] and waited > _PATIENCE:
+        if not task.fields["status"] and waited > _PATIENCE:
             return Text("compiling, which happens once")
-        return Text(task.fields["news"], no_wrap=True, overflow="ellipsis")
+        return Text(task.fields["status"], no_wrap=True, overflow="ellipsis")
 
 
 def _update(
     bar: Progress, task: TaskID, report: "samplers.Progress", size: str, sizes: str
 ) -> None:
-    news = " "  # for a search that reports no states
+    status = " "  # for a search that reports no states
     if "gap" in report.described:
-        news = f"no other is more probable by more than {report.described['gap']:,.2f} nats"
+        status = f"no other is more probable by more than {report.described['gap']:,.2f} nats"
     elif size in report.described:
-        news = (
+        status = (
             f"log posterior {report.log_density:,.1f}  "
             f"{report.described[size]:.0f} {sizes}  {report.acceptance_rate:.0%} accepted"
         )
@@ -143,5 +143,9 @@ def _update(
         bar.reset(task)
         shown.total = total  # `reset` cannot set None
     bar.update(
-        task, description=report.phase, completed=report.done, news=news, heard=time.monotonic()
+        task,
+        description=report.phase,
+        completed=report.done,
+        status=status,
+        reported=time.monotonic(),
     )

@@ -117,55 +117,55 @@ class ProgressLines:
     ) -> None:
         self._say, self._clock = say, clock
         self._began = self._waiting = clock()
-        self._heard: _TimedReport | None = None
+        self._last: _TimedReport | None = None
         self._has_spoken = False
 
     def hear(self, report: "samplers.Progress") -> None:
         """Take a report of a search."""
-        now, heard = self._clock(), self._heard
-        if heard is None and not self._has_spoken:
+        now, last = self._clock(), self._last
+        if last is None and not self._has_spoken:
             self._waiting = now
-        if heard is None or report.total != heard.report.total or report.done < heard.report.done:
-            self._heard = _TimedReport(report, now, now, report.done)
+        if last is None or report.total != last.report.total or report.done < last.report.done:
+            self._last = _TimedReport(report, now, now, report.done)
         else:
-            self._heard = heard._replace(report=report, at=now)
+            self._last = last._replace(report=report, at=now)
 
     def tick(self) -> None:
         """Say a line if it is time for one."""
         now = self._clock()
         patience = _EVERY
-        if self._heard is not None and not self._has_spoken:
-            left = self._left(self._heard, now)
+        if self._last is not None and not self._has_spoken:
+            left = self._left(self._last, now)
             patience = _FIRST if left is None or left < _LONG else _SOON
         if now - self._waiting >= patience:
             self._has_spoken, self._waiting = True, now
-            self._say(f"after {_clock_text(now - self._began)}: {self._news(now)}")
+            self._say(f"after {_clock_text(now - self._began)}: {self._status(now)}")
 
-    def _news(self, now: float) -> str:
-        if self._heard is None:
+    def _status(self, now: float) -> str:
+        if self._last is None:
             return "reading the table, or compiling (only the first time)"
-        report, left = self._heard.report, self._left(self._heard, now)
+        report, left = self._last.report, self._left(self._last, now)
         share = f" {min(report.done / report.total, 1.0):.0%}" if report.total else ""
-        news = [f"{report.phase}{share}"]
+        texts = [f"{report.phase}{share}"]
         if left is not None:
-            news.append(f"about {_clock_text(left)} left in this phase")
+            texts.append(f"about {_clock_text(left)} left in this phase")
         if math.isfinite(report.best_log_density):
-            news.append(f"best log posterior {report.best_log_density:,.2f}")
+            texts.append(f"best log posterior {report.best_log_density:,.2f}")
         if math.isfinite(report.described.get("gap", math.inf)):
             gap = f"{report.described['gap']:,.2f}"
-            news.append(f"no other is more probable by more than {gap} nats")
-        return ", ".join(news)
+            texts.append(f"no other is more probable by more than {gap} nats")
+        return ", ".join(texts)
 
-    def _left(self, heard: _TimedReport, now: float) -> float | None:
+    def _left(self, last: _TimedReport, now: float) -> float | None:
         """Return the seconds left in the phase, at its speed so far; None if unknown.
 
         A phase that lasts longer than this is slower now, and how much slower is unknown.
         """
-        n_done = heard.report.done - heard.done
-        if n_done <= 0 or heard.at <= heard.since:
+        n_done = last.report.done - last.done
+        if n_done <= 0 or last.at <= last.since:
             return None
-        left = (heard.report.total - heard.report.done) * (heard.at - heard.since) / n_done
-        left -= now - heard.at
+        left = (last.report.total - last.report.done) * (last.at - last.since) / n_done
+        left -= now - last.at
         return left if left > 0.0 else None
 
 

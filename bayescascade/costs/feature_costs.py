@@ -180,17 +180,17 @@ class FeatureCosts(Printed):
         """
         if isinstance(features, str) or not isinstance(features, Iterable):
             raise ParameterError(f"features must be a list of features, got {features!r}")
-        asked = dict.fromkeys(features)
+        distinct = dict.fromkeys(features)
         if columns is None:
             members = [member for group in self.groups.values() for member in group]
             own = [key for key in self.costs if key not in self.groups]
-            known = [*asked, *members, *own]
+            known = [*distinct, *members, *own]
             # an index is also found as text, but text not as an index
             in_order = sorted(known, key=lambda key: not isinstance(key, str))
             columns = list({str(key): key for key in in_order}.values())
         names = {str(column): place for place, column in enumerate(columns)}
         used = np.zeros((1, len(columns)), np.bool_)
-        for feature in asked:
+        for feature in distinct:
             if str(feature) not in names:
                 raise ParameterError(
                     f"features must be of {_listed(columns)}, got {_meant(feature, columns)}"

@@ -86,9 +86,9 @@ def nothing_text(model: Costly) -> str:
         items = model.items_
         costs = [float(items.costs[items.of_column(one)].sum()) for one in features]
         least = int(np.argmin(costs))
-        asked = items.of_column(int(features[least]))
+        paid = items.of_column(int(features[least]))
         names = dict.fromkeys(
-            [model.feature_texts[features[least]], *(items.texts[one] for one in asked)]
+            [model.feature_texts[features[least]], *(items.texts[one] for one in paid)]
         )
         (cost,) = cost_texts([costs[least]])
         link = "though" if budget is not None and is_within(costs[least], budget) else "and"

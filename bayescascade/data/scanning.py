@@ -28,26 +28,26 @@ _MOST_TOLD = 3  # columns that have a note each
 _MOST_COUNTED = 100_000  # a column with more values has no levels
 
 
-def changed_sources(asked: ReadAs, sources: Sequence[Source], whole: Source) -> list[Source]:
-    """Return the sources of a `whole`, with cells changed as in `asked`."""
+def changed_sources(options: ReadAs, sources: Sequence[Source], whole: Source) -> list[Source]:
+    """Return the sources of a `whole`, with cells changed as in `options`."""
     names = whole.names
-    check_known("keep_na", asked.keep_na, names)
-    drops = asked.missing_labels == "drop"
-    if asked.na is None and not asked.depends_on_all_rows:
+    check_known("keep_na", options.keep_na, names)
+    drops = options.missing_labels == "drop"
+    if options.na is None and not options.depends_on_all_rows:
         return list(sources)
     check_distinct_names(names)
-    named = {"na": asked.na, "rare": asked.rare}
+    named = {"na": options.na, "rare": options.rare}
     for option, each in named.items():
         columns = each if isinstance(each, Mapping) else ()
         check_known(option, (name for name in columns if name is not None), names)
-    for option, name in (("labels", asked.labels), ("weights", asked.weights)):
+    for option, name in (("labels", options.labels), ("weights", options.weights)):
         check_known(option, () if name is None else [name], names)
-    if drops and asked.labels is None:
+    if drops and options.labels is None:
         raise ParameterError('missing_labels="drop" needs the name of a column of labels, got none')
-    changes = Changes(codes_by_column(asked.na, names), labels=asked.labels if drops else None)
-    notes = _drop_notes(asked.labels, whole, changes) if drops else []
-    if asked.rare is not None or asked.dates == "parts":
-        seen = _Scan(asked, ChangedSource(whole, names, changes))
+    changes = Changes(codes_by_column(options.na, names), labels=options.labels if drops else None)
+    notes = _drop_notes(options.labels, whole, changes) if drops else []
+    if options.rare is not None or options.dates == "parts":
+        seen = _Scan(options, ChangedSource(whole, names, changes))
         changes = replace(changes, parts=seen.parts, kept_levels=seen.kept_levels)
         notes += seen.notes
         of_dates = [(name, parts_of(name, seen.dates[name])) for name in seen.dates]
@@ -60,17 +60,17 @@ def changed_sources(asked: ReadAs, sources: Sequence[Source], whole: Source) -> 
 class _Scan:
     """A scan of all rows: which columns hold dates, and which levels are kept."""
 
-    def __init__(self, asked: ReadAs, source: Source) -> None:
-        left = (asked.labels, asked.weights, *asked.whole)
+    def __init__(self, options: ReadAs, source: Source) -> None:
+        left = (options.labels, options.weights, *options.whole)
         names = [name for name in source.names if name not in left]
-        self._asked, self._is_text = asked, source.is_text
-        self._maybe_dates = set(names if asked.dates == "parts" else ())
+        self._how, self._is_text = options, source.is_text
+        self._maybe_dates = set(names if options.dates == "parts" else ())
         self._weights: dict[str, Counter[str]] = {
-            name: Counter() for name in names if _share(asked, name) is not None
+            name: Counter() for name in names if _share(options, name) is not None
         }
         self.dates: dict[str, Held] = {}
         total = 0.0
-        for _, cells, weights in weighted_blocks(source, names, asked.weights):
+        for _, cells, weights in weighted_blocks(source, names, options.weights):
             block_weights = np.ones(len(cells)) if weights is None else weights
             total += float(block_weights.sum())
             for name in names:
@@ -92,7 +92,7 @@ class _Scan:
             f"read as {', '.join(parts_of(name, held))}"
             for name, held in self.dates.items()
         ]
-        if self._asked.dates == "parts" and not texts:
+        if self._how.dates == "parts" and not texts:
             texts.append("no column holds dates such as 2024-01-31 or 31.01.2024")
         rare = {name: self._weights[name].keys() - kept for name, kept in self.kept_levels.items()}
         if len(rare) > _MOST_TOLD:
@@ -100,7 +100,7 @@ class _Scan:
             texts.append(f'columns {names} have rare levels, which are read as "{OTHER_LEVELS}"')
             return texts
         texts += (
-            f'column "{name}" has {len(levels):,} levels in under {_share(self._asked, name):g} of '
+            f'column "{name}" has {len(levels):,} levels in under {_share(self._how, name):g} of '
             f'the rows each: read as "{OTHER_LEVELS}"'
             for name, levels in rare.items()
         )
@@ -122,7 +122,7 @@ class _Scan:
         self.dates[name] = held._replace(times=held.times or (before is not None and before.times))
 
     def _count(self, name: str, cells: Cells, weights: Floats) -> None:
-        is_named = isinstance(self._asked.rare, Mapping)
+        is_named = isinstance(self._how.rare, Mapping)
         is_ordered = isinstance(cells.dtype, pd.CategoricalDtype) and cells.cat.ordered
         is_other = pd.api.types.is_bool_dtype(cells.dtype) or holds_numbers(cells)
         if name in self.dates or is_ordered or (is_other and not is_named):
@@ -143,9 +143,9 @@ class _Scan:
 
     def _kept(self, total: float) -> Iterator[tuple[str, frozenset[str]]]:
         """Yield columns with several rare levels and some others, and these others."""
-        is_named = isinstance(self._asked.rare, Mapping)
+        is_named = isinstance(self._how.rare, Mapping)
         for name, weights in self._weights.items():
-            share = _share(self._asked, name)
+            share = _share(self._how, name)
             assert share is not None
             kept = frozenset(text for text, weight in weights.items() if weight >= share * total)
             if name in self.dates or not kept or len(weights) - len(kept) < 2:
@@ -154,9 +154,9 @@ class _Scan:
                 yield name, kept
 
 
-def _share(asked: ReadAs, name: str) -> float | None:
+def _share(options: ReadAs, name: str) -> float | None:
     """Return the share of rows below which a column's levels are rare; None for no such limit."""
-    return asked.rare.get(name) if isinstance(asked.rare, Mapping) else asked.rare
+    return options.rare.get(name) if isinstance(options.rare, Mapping) else options.rare
 
 
 def _drop_notes(labels: str | None, whole: Source, changes: Changes) -> list[str]:

@@ -44,13 +44,13 @@ def run_in_time(
     if starts is not None:
         how["n_chains"] = len(starts)  # one, if the time was short before
     if watch.left < inf and checkpoint is None:
-        heard = [0]
+        done = [0]
         n_few, before = min(max(1, n_steps // _PART), _MOST_STEPS), watch.left
         pilot = engine(
             posterior,
             n_steps=n_few,
             seed=np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, _PART)),
-            progress=lambda report: heard.append(report.done),
+            progress=lambda report: done.append(report.done),
             time_limit=min(_SHARE * watch.left, _MOST_SECONDS),
             **{blocks: min(n_blocks, _FEW_BLOCKS)},
             **{name: value for name, value in how.items() if name not in ("n_rounds", "enough")},
@@ -61,10 +61,10 @@ def run_in_time(
         if watch.is_over(of_starts):
             return replace(pilot, timed_out=True)
         n_fitting = n_few
-        if heard[-1] == 0:  # not one block of all chains, so one chain has to do
+        if done[-1] == 0:  # not one block of all chains, so one chain has to do
             how |= {"n_chains": 1, "initial_states": None if starts is None else starts[:1]}
         else:
-            n_a_second = heard[-1] / sum(pilot.seconds.values())
+            n_a_second = done[-1] / sum(pilot.seconds.values())
             n_fitting = max(1, min(n_steps, int(_MARGIN * watch.left * n_a_second)))
         if n_fitting < n_steps:
             n_fitting_blocks = min(n_blocks, max(_LEAST_BLOCKS, n_fitting // _STEPS_OF_BLOCK))

@@ -91,11 +91,11 @@ class Solution(Generic[S]):
             )
         log_density_of = self.log_density_of or posterior.log_density
         states = {self.state: None} | dict.fromkeys(s for c in self.draws for s in c)
-        known, heard = dict[S, dict[str, float]](), perf_counter()
+        known, reported = dict[S, dict[str, float]](), perf_counter()
         for place, state in enumerate(states):
-            if report is not None and perf_counter() > heard + _EVERY:
+            if report is not None and perf_counter() > reported + _EVERY:
                 report("scoring draws", place / len(states))
-                heard = perf_counter()
+                reported = perf_counter()
             log_density = log_density_of(state)
             known[state] = {"log_density": log_density, **posterior.describe(state)}
         chains = self.draws or [[]]

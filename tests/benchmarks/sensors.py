@@ -124,11 +124,11 @@ def direct(split, sensors):
     scaling = SensorScaling.of(X, columns, 0, 0)
     classes, rng = np.unique(y), np.random.default_rng(0)
     targets = (y[:, np.newaxis] == classes).astype(float)
-    lesson = SensorProblem(
+    problem = SensorProblem(
         scaling.signals(X, "linear", columns), targets, SOFTMAX, given.costs, 1.0
     )
     with single_threaded():
-        weights = trained(lesson, 0.3 / len(sensors), opened(lesson, rng), 8000, "sigmoid", rng)
+        weights = trained(problem, 0.3 / len(sensors), opened(problem, rng), 8000, "sigmoid", rng)
     tests = scaling.signals(X_test, "linear", columns)
     for gates in ("sigmoid", "step"):
         net = GatedNet(weights, gates)

@@ -81,7 +81,7 @@ def _written(tmp_path_factory: pytest.TempPathFactory, *arguments: object) -> Fi
     return Fitted(model, trace, found.stdout, found.stderr)
 
 
-def interrupted(task: Task, lesson: TrainingData) -> None:
+def interrupted(task: Task, training: TrainingData) -> None:
     """Do what `learn` does when Ctrl-C is pressed early in the search."""
 
     def stop(_: object) -> None:
@@ -89,7 +89,7 @@ def interrupted(task: Task, lesson: TrainingData) -> None:
 
     shown = "bayescascade.cli.learning.search_progress"
     with mock.patch(shown, return_value=nullcontext(stop)):
-        learn(task, lesson)
+        learn(task, training)
 
 
 def said(stderr: str) -> list[str]:

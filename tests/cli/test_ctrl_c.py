@@ -81,11 +81,11 @@ def pressed(monkeypatch, seconds, *arguments):
             os.kill(os.getpid(), signal.SIGINT)
             wait = AGAIN
 
-    def fit_and_press(task, lesson):
+    def fit_and_press(task, training):
         is_over = threading.Event()
         threading.Thread(target=press, args=(is_over,), daemon=True).start()
         try:
-            return fit(task, lesson)
+            return fit(task, training)
         finally:
             is_over.set()
 

@@ -81,7 +81,7 @@ def priced(seed):
 def dominating(name, prices):
     """Return the columns that are cheaper and better than the first purchase on a path.
 
-    A column is better if the tree of it alone errs less on the judging rows, by more than a
+    A column is better if the tree of it alone errs less on the validation rows, by more than a
     standard error of the difference. No budget may be refused; without a purchase all is free.
     """
     X, y = priced(0)

@@ -21,7 +21,7 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 VARIES = re.compile(r"\b[\d.,]+ (s|ms|min)\b|/tmp/\S+")  # times, and folders of one run
 LAST = re.compile(r" +[\d.,]+$")
-RENAMED: dict[str, str] = {}
+RENAMED: dict[str, str] = {"thrift": "tradeoff"}
 """Keys of records that have another name here."""
 
 

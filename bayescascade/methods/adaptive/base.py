@@ -126,26 +126,26 @@ class GatedClassifier(WithinBudgets, BudgetedClassifier):
         model.budget = budget
         price = 0.0 if self.tradeoff is None else self.tradeoff
         best = model._fit = best_within(trial.fits, budget, price)
-        model._model = judged = trial.nothing.nothing()
+        model._model = scored = trial.nothing.nothing()
         if best is not None:
-            model._model = judged = replace(trial.gated(best.fit), cut=best.cut)
-            if not trial.judges.learns.all():
+            model._model = scored = replace(trial.gated(best.fit), cut=best.cut)
+            if not trial.validation.learns.all():
                 whole = replace(best, fit=trial.learner.refitted(best.fit))
                 of_all = replace(trial.gated(whole.fit), cut=best.cut)
-                paid = self.items_.paid(of_all.used(trial.judges.rows))
+                paid = self.items_.paid(of_all.used(trial.validation.rows))
                 if budget is None or is_within(float(self.items_.total(paid).mean()), budget):
                     model._fit, model._model = whole, of_all
         rows = trial.training.validation_rows
         model._measure(rows, trial.watch)
         model.sent_share_ = float(model._model.sent(rows).mean())
         if best is not None and budget is not None and not model._reads_nothing:
-            judges, wrongs = trial.judges, []
-            for at in (judged, model._model):  # both must be better than nothing
-                said = at.local_chances(judges.rows).argmax(axis=1) != judges.labels
-                wrongs.append(np.where(at.sent(judges.rows), judges.full_wrong, said))
+            validation, wrongs = trial.validation, []
+            for at in (scored, model._model):  # both must be better than nothing
+                said = at.local_chances(validation.rows).argmax(axis=1) != validation.labels
+                wrongs.append(np.where(at.sent(validation.rows), validation.full_wrong, said))
             wrong = max(wrongs, key=np.mean)
-            nothing = judges.labels != trial.training.commonest
-            model._settle(PurchaseChoice.of(judges.words, wrong, nothing, trial.training))
+            nothing = validation.labels != trial.training.commonest
+            model._settle(PurchaseChoice.of(validation.words, wrong, nothing, trial.training))
         return model
 
     def _boosted_learner(
@@ -211,7 +211,7 @@ class GatedClassifier(WithinBudgets, BudgetedClassifier):
         return self._model.means if "_model" in self.__dict__ else None
 
     def _reasons(self, X: Any) -> list[str]:
-        return way_texts(self._model, self._matrix(X), self.feature_texts)
+        return route_texts(self._model, self._matrix(X), self.feature_texts)
 
     # -- what a user sees --------------------------------------------------------------------------
 
@@ -256,7 +256,7 @@ def score_table(model: Gated, columns: list[str], classes: list[Any]) -> Page:
     return (PrintedTable([columns[column] for column in used], told, "column"),)
 
 
-def way_texts(model: Gated, rows: Matrix, names: list[str]) -> list[str]:
+def route_texts(model: Gated, rows: Matrix, names: list[str]) -> list[str]:
     """Return in words the model of each row, and the features it read."""
     sent, used = model.sent(rows).tolist(), model.used(rows).tolist()
     where = {True: f"sent to {model.full.text}", False: "kept"}

@@ -180,12 +180,12 @@ class BoostedLearner:
             for each in penalties
         }
         found = {each: self._tradeoffs(problem, growers[each], each) for each in penalties}
-        asked = [
+        settings = [
             (penalty, found[penalty][place])
             for place in coarse_first(len(found[penalties[0]]))
             for penalty in penalties
         ]
-        for penalty, tradeoff in asked:
+        for penalty, tradeoff in settings:
             grower, price = growers[penalty], self._price(problem, penalty, tradeoff)
             greedy = self.boosting.greedy(problem, grower, price)
             if self.full_share in (None, 0.0):
@@ -204,7 +204,7 @@ class BoostedLearner:
         """Return trees of all rows on the columns of a set; other fits as they are.
 
         At prices, new trees for all rows would read other columns at other costs. Their gate would
-        have other scores, and no judging row would be left to choose its cut.
+        have other scores, and no validation row would be left to choose its cut.
         """
         if fit.penalty != "set" or fit.local.is_constant:
             return fit

@@ -27,7 +27,7 @@ from bayescascade.methods.adaptive.selecting import Fit
 
 
 class GateValidation(NamedTuple):
-    """Judging rows, where the full model errs on them, and which features it reads.
+    """Validation rows, where the full model errs on them, and which features it reads.
 
     learns (n_training_rows,): which training rows are learned from.
     """
@@ -51,31 +51,35 @@ class ScoredGate:
     sent_share: float  # share of rows sent to the full model
 
 
-def judged(
-    fit: Fit | BoostedFit, model: Gated, judges: GateValidation, items: CostItems, cut: float | None
+def scored(
+    fit: Fit | BoostedFit,
+    model: Gated,
+    validation: GateValidation,
+    items: CostItems,
+    cut: float | None,
 ) -> list[ScoredGate]:
     """Return a fit with its useful cuts, the cheapest first, or with a given cut."""
     if cut is not None:
         at = replace(model, cut=cut)
-        sent, used = at.sent(judges.rows), at.kept_used(judges.rows)
-        used[sent] = (judges.full_used | at.gate_used(judges.rows))[sent]
-        wrong = np.where(sent, judges.full_wrong, _local_wrong(model, judges))
+        sent, used = at.sent(validation.rows), at.kept_used(validation.rows)
+        used[sent] = (validation.full_used | at.gate_used(validation.rows))[sent]
+        wrong = np.where(sent, validation.full_wrong, _local_wrong(model, validation))
         cost = float(_cost(used, items).mean())
         return [ScoredGate(fit, cut, float(wrong.mean()), cost, float(sent.mean()))]
-    scores, n = model.scores(judges.rows), len(judges.rows)
+    scores, n = model.scores(validation.rows), len(validation.rows)
     order = np.argsort(-scores, kind="stable")
     between = replace(model, cut=0.0)
-    kept_costs = _cost(between.kept_used(judges.rows), items)[order]
-    sent_costs = _cost(judges.full_used | between.gate_used(judges.rows), items)[order]
-    local_wrong = _local_wrong(model, judges)[order].astype(np.float64)
-    full_wrong = judges.full_wrong[order].astype(np.float64)
+    kept_costs = _cost(between.kept_used(validation.rows), items)[order]
+    sent_costs = _cost(validation.full_used | between.gate_used(validation.rows), items)[order]
+    local_wrong = _local_wrong(model, validation)[order].astype(np.float64)
+    full_wrong = validation.full_wrong[order].astype(np.float64)
     errors = (local_wrong.sum() + np.cumsum([0.0, *(full_wrong - local_wrong)])) / n
     costs = (kept_costs.sum() + np.cumsum([0.0, *(sent_costs - kept_costs)])) / n
     ranked = scores[order]
     cuts = np.array([np.inf, *(0.5 * (ranked[:-1] + ranked[1:])), -np.inf])
     divides = np.array([True, *(ranked[:-1] > cuts[1:-1]), True])
-    costs[0] = _cost(model.kept_used(judges.rows), items).mean()  # without the cost of the gate
-    costs[-1] = _cost(judges.full_used, items).mean()
+    costs[0] = _cost(model.kept_used(validation.rows), items).mean()  # without the cost of the gate
+    costs[-1] = _cost(validation.full_used, items).mean()
     places = _worth(costs, errors, np.flatnonzero(divides))
     return [
         ScoredGate(fit, float(cuts[k]), float(errors[k]), float(costs[k]), k / n) for k in places
@@ -92,8 +96,8 @@ def best_within(
     return min(possible, key=lambda one: (one.error + price * one.cost, one.cost))
 
 
-def _local_wrong(model: Gated, judges: GateValidation) -> Flags:
-    wrong: Flags = model.local_chances(judges.rows).argmax(axis=1) != judges.labels
+def _local_wrong(model: Gated, validation: GateValidation) -> Flags:
+    wrong: Flags = model.local_chances(validation.rows).argmax(axis=1) != validation.labels
     return wrong
 
 
@@ -136,7 +140,7 @@ class GateCandidates(NamedTuple):
     training: TrainingRows  # those of positive weight
     learner: Learner
     nothing: Gated  # reads nothing, with the full model
-    judges: GateValidation
+    validation: GateValidation
     watch: Watch
 
     def gated(self, fit: Any) -> Gated:
@@ -147,17 +151,17 @@ class GateCandidates(NamedTuple):
     def try_each(self, items: CostItems, cut: float | None) -> bool:
         """Try all candidates until time is up; return whether Ctrl-C ended the trial."""
         with single_threaded():  # for products of few columns
-            each = ([fit] for fit in self.learner.tried(self.judges.learns))
+            each = ([fit] for fit in self.learner.tried(self.validation.learns))
             fits, is_interrupted = tried_in_time(each, self.watch)
         for fit in self.learner.candidates(fits):
-            self.fits.extend(judged(fit, self.gated(fit), self.judges, items, cut))
+            self.fits.extend(scored(fit, self.gated(fit), self.validation, items, cut))
         return is_interrupted
 
 
-def judges_of(
+def validation_of(
     training: TrainingRows, full: FullModel, fair: Floats, generator: Any, is_given: bool
 ) -> GateValidation:
-    """Return the judging rows: validation rows, held-out rows, or all if nothing is chosen.
+    """Return the validation rows: given ones, held-out ones, or all if nothing is chosen.
 
     fair (n_rows, n_classes): probabilities of the full model for rows it was not fitted to.
     """

@@ -16,7 +16,7 @@ from bayescascade.costs.classifier import budgeted_from_record
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.adaptive.base import HOW_TO_READ, GatedClassifier, score_table
-from bayescascade.methods.adaptive.choosing import GateCandidates, Learner, counted, judges_of
+from bayescascade.methods.adaptive.choosing import GateCandidates, Learner, counted, validation_of
 from bayescascade.methods.adaptive.fitting import fit_any, fit_budgeted, losses_of, own_estimator
 from bayescascade.methods.adaptive.full import FullBudgeted, FullClassifier, FullForest
 from bayescascade.methods.adaptive.gated import Gated, Scores
@@ -136,7 +136,7 @@ class AdaptiveClassifier(GatedClassifier):
             rows, labels = _safe_indexing(given.plain(), places), training.classes[training.labels]
             full = fit_budgeted(own, training, rows, labels, in_sample)
         is_given = self.budget is None and None not in (self.tradeoff, self.full_share, self.cut)
-        judges = judges_of(training, full.model, full.chances, generator, is_given)
+        validating = validation_of(training, full.model, full.chances, generator, is_given)
         losses = losses_of(full.chances, training.labels)
         scaling = ColumnScaling.of(training.rows, training.weights)
         learner = self._learner_of(training, losses, scaling)
@@ -144,7 +144,7 @@ class AdaptiveClassifier(GatedClassifier):
         nothing = Gated.of(
             full.model, scaling.means, np.asarray(source, np.int64), shares / shares.sum()
         )
-        return GateCandidates([], training, learner, nothing, judges, watch)
+        return GateCandidates([], training, learner, nothing, validating, watch)
 
     def _learner_of(
         self, training: TrainingRows, losses: Floats, scaling: ColumnScaling

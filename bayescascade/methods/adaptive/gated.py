@@ -161,8 +161,8 @@ class GatedWalk:
     def waiting(self) -> dict[int, int]:
         """The features to acquire next."""
         sent = self._sent
-        asked = self._gate if sent is None else self._full if sent else self._local
-        return dict(asked.waiting)
+        walk = self._gate if sent is None else self._full if sent else self._local
+        return dict(walk.waiting)
 
     @property
     def probabilities(self) -> Floats:

@@ -9,7 +9,7 @@ from bayescascade.base.watch import Watch
 from bayescascade.costs.feature_costs import Costs
 from bayescascade.data.given import GivenRows
 from bayescascade.methods.adaptive.base import GatedClassifier
-from bayescascade.methods.adaptive.choosing import GateCandidates, counted, judges_of
+from bayescascade.methods.adaptive.choosing import GateCandidates, counted, validation_of
 from bayescascade.methods.adaptive.full import ClassShares
 from bayescascade.methods.adaptive.gated import Gated
 from bayescascade.methods.adaptive.growing import BoostedScores
@@ -84,7 +84,7 @@ class GreedyMiserClassifier(GatedClassifier):
         is_chosen = self.penalty == "set" or None in (self.tradeoff, self.penalty)
         is_given = self.budget is None and not is_chosen
         fair = nobody.probabilities(training.rows)
-        judges = judges_of(training, nobody, fair, generator, is_given)
+        validating = validation_of(training, nobody, fair, generator, is_given)
         problem = GateProblem(
             training.rows, training.labels, training.n_classes, training.weights, np.zeros(n), 0.0,
             self.ridge,
@@ -92,7 +92,7 @@ class GreedyMiserClassifier(GatedClassifier):
         learner = self._boosted_learner(problem, 1, int(self.n_boosted), full_share=0.0)
         means = ColumnScaling.of(training.rows, training.weights).means
         nothing = Gated.of(nobody, means, source, nobody.shares)
-        return GateCandidates([], training, learner, nothing, judges, watch)
+        return GateCandidates([], training, learner, nothing, validating, watch)
 
     @property
     def _cut(self) -> float:

@@ -32,7 +32,7 @@ from bayescascade.methods.auto_budget.trying import (
     ScoredClassifier,
     ValidationSplit,
     best_within,
-    judged,
+    scored,
     without_cost,
 )
 from bayescascade.methods.listed import BUDGET_LEARNERS
@@ -59,11 +59,11 @@ def _of_chosen(name: str) -> Any:  # Any: as in `BudgetedClassifier`
 
 
 class _MethodTrial(NamedTuple):
-    """The fitted classifiers, and the rows that judged them."""
+    """The fitted classifiers, and the rows that validated them."""
 
     tried: list[BudgetErrors]
     found: list[ScoredClassifier]
-    judging: ValidationSplit
+    split: ValidationSplit
     watch: Watch
     skipped: tuple[str, ...]
     behind: tuple[str, ...]
@@ -177,24 +177,24 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         self.declares.check(self)
         methods = self.tried_methods
         rows, validation, total = self._rows(X, y, sample_weight, X_val, y_val)
-        asked = {total if one is None else one for one in budgets}
-        if len(asked) < _FEWEST_BUDGETS:  # several budgets are better evidence about a method
-            asked |= {max(asked) / 2, max(asked) / 4}
-        limits = sorted(asked)
+        amounts = {total if one is None else one for one in budgets}
+        if len(amounts) < _FEWEST_BUDGETS:  # several budgets are better evidence about a method
+            amounts |= {max(amounts) / 2, max(amounts) / 4}
+        limits = sorted(amounts)
         if rows.weights is not None:
             methods = [each for each in methods if has_fit_parameter(each.made(), "sample_weight")]
             if not methods:
                 raise ParameterError("sample_weight must be None for these methods, got weights")
         n_features = GivenRows.of(rows.X).frame().shape[1]
-        judging = ValidationSplit.of(rows, validation, np.random.default_rng(self.random_state))
-        watch, asked_for = Watch(self.time_limit), methods
+        split = ValidationSplit.of(rows, validation, np.random.default_rng(self.random_state))
+        watch, requested = Watch(self.time_limit), methods
         if watch.seconds is None and self.methods is None:
-            n_cells = judging.n_fits * len(judging.learning.y) * n_features
+            n_cells = split.n_fits * len(split.learning.y) * n_features
             work = [each.work(n_cells, np.unique(rows.y).size) for each in methods]
             most = max(EFFORTS[self.effort][1], min(work))
             methods = [each for each, of_it in zip(methods, work, strict=True) if of_it <= most]
         given = {k: getattr(self, k) for k in ("costs", "unknown", "n_jobs", "random_state")}
-        trying = MethodTrials(judging, limits, given, self.n_trees, self.progress, self.effort)
+        trying = MethodTrials(split, limits, given, self.n_trees, self.progress, self.effort)
         tried: dict[str, BudgetErrors] = {}
         self.is_interrupted_ = False
         try:
@@ -210,24 +210,24 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
             )
         kept = [one for one in tried.values() if one.found]
         kept = [one for one in kept if one.is_whole] or kept
-        found, judging = self._judged(trying, kept, watch)
+        found, split = self._scored(trying, kept, watch)
         behind = tuple(name for name, one in tried.items() if not one.found)
         done = {*behind, *(one.method for one in kept)}
-        skipped = tuple(each.name for each in asked_for if each.name not in done)
+        skipped = tuple(each.name for each in requested if each.name not in done)
         if watch.seconds is not None and skipped and not self.is_interrupted_:
             watch.is_up = True
-        return _MethodTrial(kept, found, judging, watch, skipped, behind)
+        return _MethodTrial(kept, found, split, watch, skipped, behind)
 
-    def _judged(
+    def _scored(
         self, trying: MethodTrials, tried: list[BudgetErrors], watch: Watch
     ) -> tuple[list[ScoredClassifier], ValidationSplit]:
         """Return the candidates; the methods chosen for some budget learn from all rows."""
-        judging, seen = trying.judging, np.ones_like(trying.judging.plain)
+        split, seen = trying.split, np.ones_like(trying.split.plain)
         if not tried[0].is_whole:
-            judging, seen = judging.first, judging.is_first
+            split, seen = split.first, split.is_first
         while True:
             shown = [one._replace(wrong=one.wrong[:, seen]) for one in tried]
-            found = judged(shown, trying.budgets, judging)
+            found = scored(shown, trying.budgets, split)
             best = {best_within(found, budget) for budget in trying.budgets}
             chosen = {one.candidate.method for one in best if one is not None}
             left = [k for k, one in enumerate(tried) if one.method in chosen and not one.is_final]
@@ -237,7 +237,7 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
             except KeyboardInterrupt:  # those that learned from fewer rows are kept
                 self.is_interrupted_, left = True, []
             if not left:
-                return found, judging
+                return found, split
 
     def _rows(
         self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any
@@ -263,9 +263,9 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
             raise DataError(f"y must have a label per row, {len(rows.X)}, got {len(labels)}")
         if validation is None:
             return rows, None, total
-        judges = check_labels(validation.labels, "y_val", owner)
-        label_codes(judges, classes, "y_val")
-        return rows, Sample(validation.plain(), judges), total
+        validation_labels = check_labels(validation.labels, "y_val", owner)
+        label_codes(validation_labels, classes, "y_val")
+        return rows, Sample(validation.plain(), validation_labels), total
 
     def _chosen(self, budget: float | None) -> Self:
         trial = self._trial
@@ -273,8 +273,8 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         best = best_within(trial.found, most)
         if best is None:
             cheapest = min(trial.found, key=lambda one: (not one.is_final, one.candidate.cost))
-            plain = trial.judging.plain
-            error = float(trial.judging.errors(plain[np.newaxis])[0])
+            plain = trial.split.plain
+            error = float(trial.split.errors(plain[np.newaxis])[0])
             best = without_cost(cheapest, most, plain, error)
         model = copy.copy(self)
         model.budget = budget

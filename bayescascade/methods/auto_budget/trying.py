@@ -54,7 +54,7 @@ _HELD_OUT = 0.25  # share of many rows, if no validation rows are given
 _SHARE, _LAST_SHARE = 0.5, 0.65  # share of the time left for a method
 _LATE = 1.5  # a method is given up after this multiple of its time
 _LEAST_LIMIT = 1e-3  # seconds
-_FITTING = 0.8  # share of a method's time; the rest is for predictions of the judging rows
+_FITTING = 0.8  # share of a method's time; the rest is for predictions of the validation rows
 _LEAST_SHARE = 0.05  # share of all time: if less is left, no other method is tried
 _FIRST_ROWS = 100  # whose predictions show how long those of all rows take
 _ENDS = 2, 3, N_FOLDS  # folds after each round
@@ -71,7 +71,7 @@ method is not tried unless it is named."""
 
 
 class BudgetErrors(NamedTuple):
-    """Classifiers of a method for each budget, and their errors on the judging rows."""
+    """Classifiers of a method for each budget, and their errors on the validation rows."""
 
     method: str
     found: Sequence[BudgetedClassifier]  # by budget, of the last fit; empty if it was given up
@@ -101,11 +101,11 @@ class Sample(NamedTuple):
 
 
 class ValidationSplit(NamedTuple):
-    """Rows to learn from, and judging rows; the same rows in cross-validation."""
+    """Rows to learn from, and validation rows; the same rows in cross-validation."""
 
     learning: Sample
     validation: Sample | None
-    words: str  # the judging rows in words
+    words: str  # the validation rows in words
 
     @classmethod
     def of(
@@ -121,24 +121,24 @@ class ValidationSplit(NamedTuple):
         return cls(rows.part(~is_out), rows.part(is_out), "held-out rows")
 
     @property
-    def judges(self) -> Sample:
-        """The judging rows."""
+    def validation_rows(self) -> Sample:
+        """The validation rows."""
         return self.learning if self.validation is None else self.validation
 
     @property
-    def n_judges(self) -> float:
-        """Number of judging rows; a weight is a number of equal rows."""
-        weights = self.judges.weights
-        return float(len(self.judges.y) if weights is None else weights.sum())
+    def n_validation(self) -> float:
+        """Number of validation rows; a weight is a number of equal rows."""
+        weights = self.validation_rows.weights
+        return float(len(self.validation_rows.y) if weights is None else weights.sum())
 
     @property
     def plain(self) -> Flags:
-        """Which judging rows are not of the commonest class of the training rows."""
-        return np.asarray(self.judges.y != self.learning.commonest)
+        """Which validation rows are not of the commonest class of the training rows."""
+        return np.asarray(self.validation_rows.y != self.learning.commonest)
 
     def errors(self, wrong: Flags, seen: Any = slice(None)) -> Floats:
         """Return mean errors on the rows seen, from `wrong` (n, n_judging_rows)."""
-        weights = self.judges.weights
+        weights = self.validation_rows.weights
         return np.average(wrong[:, seen], 1, None if weights is None else weights[seen])
 
     @property
@@ -159,7 +159,7 @@ class ValidationSplit(NamedTuple):
 
     @property
     def is_first(self) -> Flags:
-        """The judging rows of the first round."""
+        """The validation rows of the first round."""
         if self.validation is None:
             return np.asarray(self.folds < _ENDS[0])
         return np.ones_like(self.plain)
@@ -187,7 +187,7 @@ class ValidationSplit(NamedTuple):
 class MethodTrials:
     """How methods are tried."""
 
-    judging: ValidationSplit
+    split: ValidationSplit
     budgets: Sequence[float]  # ascending
     given: Mapping[str, Any]  # parameters for every method that has them
     n_trees: int
@@ -202,12 +202,12 @@ class MethodTrials:
 
     def each(self, methods: Sequence[ListedBudgetLearner], watch: Watch) -> Iterator[BudgetErrors]:
         """Yield results of methods until time is up, after each of its rounds."""
-        is_quick, has_rounds = self.effort == "quick", self.judging.has_first
+        is_quick, has_rounds = self.effort == "quick", self.split.has_first
         has_rounds &= watch.seconds is None and self.effort != "thorough"
         if not has_rounds or (len(methods) <= _FEW_METHODS and not is_quick):
             yield from self._round(methods, watch)
             return
-        ends = _ENDS[:1] if is_quick else self.judging.ends
+        ends = _ENDS[:1] if is_quick else self.split.ends
         trying = self
         for begin, end in pairwise((0, *ends)):
             found: list[BudgetErrors] = []
@@ -225,15 +225,15 @@ class MethodTrials:
 
     def final(self, tried: BudgetErrors, watch: Watch) -> BudgetErrors:
         """Return the result of a method that learns from all rows, if there is time."""
-        listed, judging = BUDGET_LEARNERS[tried.method], self.judging
-        if judging.validation is not None:
+        listed, split = BUDGET_LEARNERS[tried.method], self.split
+        if split.validation is not None:
             return self._in_time(listed, None) or tried
         limit = None if watch.seconds is None else watch.left
         with _alone():
             try:
                 late = Watch(None if limit is None else max(_LATE * limit, _LEAST_LIMIT))
                 seconds = math.inf if limit is None else _FITTING * limit
-                found = self._fitted(listed, judging.learning, seconds, late)
+                found = self._fitted(listed, split.learning, seconds, late)
             except OutOfTime:
                 found = list(tried.found)
         return tried._replace(found=found, is_final=True)
@@ -244,9 +244,9 @@ class MethodTrials:
         After the first round at least two are kept, so that the last one compares.
         """
         seen: Any = slice(None)
-        if self.judging.validation is None:
-            seen = self.judging.folds < self.folds.stop
-        errors = np.array([self.judging.errors(one.wrong, seen) for one in first])
+        if self.split.validation is None:
+            seen = self.split.folds < self.folds.stop
+        errors = np.array([self.split.errors(one.wrong, seen) for one in first])
         is_best = np.isin(np.arange(len(first)), errors.argmin(axis=0))
         order = np.lexsort((errors.mean(axis=1), ~is_best))
         n_kept = max((len(first) + 1) // 2, 2 if self.begun else 1)
@@ -296,7 +296,7 @@ class MethodTrials:
         A method that is a little late still gets half of a fair share of time for each fold left.
         A method that is needed is not given up; its fits have limits of their own.
         """
-        n_fits = self.judging.n_fits
+        n_fits = self.split.n_fits
         fair = (math.inf if limit is None else limit) / n_fits
         most = None if limit is None or is_needed else _LATE * limit
         watch, late = Watch(limit), Watch(most)
@@ -306,25 +306,25 @@ class MethodTrials:
             seconds = max(watch.left / (n_fits - number), fair / 2)
             return self._fitted(listed, rows, _FITTING * seconds, late)
 
-        judging, is_whole = self.judging, self.folds.stop == N_FOLDS
-        learning, validation = judging.learning, judging.validation
+        split, is_whole = self.split, self.folds.stop == N_FOLDS
+        learning, validation = split.learning, split.validation
         if validation is not None:
             if not is_whole:
-                learning = learning.part(judging.is_learned_first)
+                learning = learning.part(split.is_learned_first)
             found = fit(learning, 0)
             wrong = _wrong(found, validation, learning, late)
             return BudgetErrors(listed.name, found, wrong, is_whole, is_whole)
-        wrong, folds = np.zeros((len(self.budgets), len(learning.y)), np.bool_), judging.folds
+        wrong, folds = np.zeros((len(self.budgets), len(learning.y)), np.bool_), split.folds
         if listed.name in self.begun:
             wrong = self.begun[listed.name].wrong.copy()
         found = []
         for number in self.folds:
             inside = folds == number
-            others, judged = learning.part(~inside), learning.part(inside)
+            others, scored = learning.part(~inside), learning.part(inside)
             of_fold: list[BudgetedClassifier] = []
             if inside.any() and np.unique(others.y).size > 1:
                 found = of_fold = fit(others, number)
-            wrong[:, inside] = _wrong(of_fold, judged, others, late)
+            wrong[:, inside] = _wrong(of_fold, scored, others, late)
         return BudgetErrors(listed.name, found or fit(learning, 0), wrong, is_whole, False)
 
     def _fitted(
@@ -332,13 +332,13 @@ class MethodTrials:
     ) -> list[BudgetedClassifier]:
         """Return for each budget a classifier; OutOfTime between them."""
         given = {**listed.given, **listed.in_trials, **listed.of_trees(self.n_trees)}
-        given |= listed.in_folds if self.judging.validation is None else {}
+        given |= listed.in_folds if self.split.validation is None else {}
         given |= copy.deepcopy(self.given)  # each method gets the same state of a generator
         if np.size(rows.X) < _FEW_CELLS:
             given["n_jobs"] = 1
         if math.isfinite(seconds):
             given["time_limit"] = max(float(f"{seconds:.2g}"), 1e-3)
-        model, validation = listed.made(**given), self.judging.validation
+        model, validation = listed.made(**given), self.split.validation
         beside = () if validation is None else (validation.X, validation.y)
         found: list[BudgetedClassifier] = []
         if rows.weights is None:
@@ -364,24 +364,24 @@ def _alone() -> Iterator[None]:
 
 
 def _wrong(
-    found: Sequence[BudgetedClassifier], judged: Sample, learned: Sample, late: Watch
+    found: Sequence[BudgetedClassifier], scored: Sample, learned: Sample, late: Watch
 ) -> Flags:
     """Return the errors of classifiers, or those of the commonest class if there are none.
 
     OutOfTime before all rows are predicted, as soon as the first ones show that it takes too long.
     """
     if not found:
-        return np.asarray(judged.y != learned.commonest)
+        return np.asarray(scored.y != learned.commonest)
     parts: list[Flags] = []
-    began, n_done, n_rows = perf_counter(), 0, len(judged.y)
+    began, n_done, n_rows = perf_counter(), 0, len(scored.y)
     while n_done < n_rows:
         needed = (perf_counter() - began) * (n_rows / n_done - 1) if n_done else 0.0
         if late.is_over(needed):
             raise OutOfTime
         places = np.arange(n_done, min(max(_FIRST_ROWS, 2 * n_done), n_rows))
         n_done += places.size
-        said = _predicted(found, _safe_indexing(judged.X, places))
-        parts.append(np.array([of_one != judged.y[places] for of_one in said]))
+        said = _predicted(found, _safe_indexing(scored.X, places))
+        parts.append(np.array([of_one != scored.y[places] for of_one in said]))
     return np.concatenate(parts, axis=1)
 
 
@@ -401,7 +401,7 @@ class MethodScore:
 
     method: str
     budget: Annotated[float, Within(0)]
-    error: Annotated[float, Within(0)]  # share of the judging rows
+    error: Annotated[float, Within(0)]  # share of the validation rows
     standard_error: Annotated[float, Within(0)]
     cost: Annotated[float, Within(0)]  # mean per row
     above: Annotated[float, Within(-1, 1)] = 0.0  # error rate, minus that of the chosen one
@@ -425,17 +425,17 @@ class ScoredClassifier:
     shares: Floats  # (n_judging_rows,), shares of the budgets at which its method errs
     is_final: bool = True  # whether it learned from all rows
 
-    def beside(self, chosen: "ScoredClassifier", n_judged: int) -> MethodScore:
-        """Return the candidate with its difference from the one chosen of `n_judged`."""
+    def beside(self, chosen: "ScoredClassifier", n_scored: int) -> MethodScore:
+        """Return the candidate with its difference from the one chosen of `n_scored`."""
         if self is chosen:
             return self.candidate
-        error = best_error(gain_error(self.wrong.astype(np.float64) - chosen.wrong), n_judged)
+        error = best_error(gain_error(self.wrong.astype(np.float64) - chosen.wrong), n_scored)
         difference = self.candidate.error - chosen.candidate.error
         return replace(self.candidate, above=difference, above_error=min(error, 1.0))
 
 
-def judged(
-    tried: Sequence[BudgetErrors], budgets: Sequence[float], judging: ValidationSplit
+def scored(
+    tried: Sequence[BudgetErrors], budgets: Sequence[float], split: ValidationSplit
 ) -> list[ScoredClassifier]:
     """Return all classifiers that were fitted, method by method.
 
@@ -443,17 +443,17 @@ def judged(
     that are not of the commonest class, even if its clones in folds buy something.
     """
     found: list[ScoredClassifier] = []
-    commonest, plain = judging.learning.commonest, judging.plain
+    commonest, plain = split.learning.commonest, split.plain
     for one in tried:
         wrong = one.wrong.copy()
         for place, model in enumerate(one.found):
             if not model._reads_nothing:
-                model._settle(PurchaseChoice.between(judging.words, wrong[place], plain, commonest))
+                model._settle(PurchaseChoice.between(split.words, wrong[place], plain, commonest))
             if model._reads_nothing:
                 wrong[place] = plain
-        errors = judging.errors(wrong).tolist()
+        errors = split.errors(wrong).tolist()
         for budget, model, of_model, error in zip(budgets, one.found, wrong, errors, strict=True):
-            deviation = _deviation(error, judging.n_judges)
+            deviation = _deviation(error, split.n_validation)
             candidate = MethodScore(one.method, budget, error, deviation, model.validation_cost_)
             found.append(
                 ScoredClassifier(candidate, model, of_model, wrong.mean(axis=0), one.is_final)
@@ -464,7 +464,7 @@ def judged(
 def best_within(found: Sequence[ScoredClassifier], budget: float) -> ScoredClassifier | None:
     """Return the best classifier for a budget, None if there is none.
 
-    Below all tried budgets, it is one of those within the budget on the judging rows.
+    Below all tried budgets, it is one of those within the budget on the validation rows.
     """
     possible = [one for one in found if is_within(one.candidate.budget, budget)]
     possible = possible or [

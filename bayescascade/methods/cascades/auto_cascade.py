@@ -257,7 +257,7 @@ class AutoCascade(HasNearBest, Baseline[LearnedDensityTree]):
 
     @property
     def _n_parts(self) -> float:
-        return self._asked.learned_.n_parts
+        return self._current.learned_.n_parts
 
     plot_posterior = HasDraws.plot_posterior
     to_inference_data = HasDraws.to_inference_data
@@ -267,16 +267,16 @@ class AutoCascade(HasNearBest, Baseline[LearnedDensityTree]):
             return getattr(self.cascade_, name)
         if name == "plot_joined" and "cascade_" in self.__dict__:  # for dependent leaves only
             shown = self.learned_
-            return getattr(shown if hasattr(shown, name) else self._asked.learned_, name)
+            return getattr(shown if hasattr(shown, name) else self._current.learned_, name)
         return self.__getattribute__(name)  # raises the original error
 
     def _alternatives(self, nats: float) -> Alternatives[Any, LearnedDensityTree]:
-        return self._asked._alternatives(nats)
+        return self._current._alternatives(nats)
 
     def without(self, column: str) -> Without:
         """Return the best tree of `cascade_` without a column; see `LeafCascade.without`."""
         check_is_fitted(self)
-        return self._asked.without(column)
+        return self._current.without(column)
 
     def _decided(self) -> dict[str, float | str]:
         return {"cascade": self._candidates[0].words}
@@ -286,18 +286,18 @@ class AutoCascade(HasNearBest, Baseline[LearnedDensityTree]):
         return self.cascade_.summary_.total_weight
 
     @property
-    def _asked(self) -> Cascade:
+    def _current(self) -> Cascade:
         """The cascade, with this estimator's `predictive` and `tree`."""
         for name in ("predictive", "tree"):
-            asked = AutoParameters.declared()[name].check(getattr(self, name))
-            if getattr(self.cascade_, name) != asked:
-                setattr(self.cascade_, name, asked)
+            value = AutoParameters.declared()[name].check(getattr(self, name))
+            if getattr(self.cascade_, name) != value:
+                setattr(self.cascade_, name, value)
         return self.cascade_
 
     @property
     def _averaged(self) -> list[tuple[float, Callable[..., Floats], Callable[..., Codes]]]:
         """Weight, scores and draws of each density in the average; with "map", of a tree alone."""
-        own = (self._asked._score_known, self._asked._sample_codes)  # not of the tree shown
+        own = (self._current._score_known, self._current._sample_codes)  # not of the tree shown
         if self.predictive == "map":
             return [(1.0, *own)]
         of_all = {kind: (one.score_codes, one.sample_codes) for kind, one in self.mixtures_.items()}
@@ -318,7 +318,7 @@ class AutoCascade(HasNearBest, Baseline[LearnedDensityTree]):
 
     def explain(self, row: Mapping[str, object] | pd.Series | pd.DataFrame) -> str:
         """Return in words the rule of the tree shown; it says so if scores are not of this."""
-        is_alone = not self._average_page() and self._shown_cascade is self._asked
+        is_alone = not self._average_page() and self._shown_cascade is self._current
         return ("" if is_alone else "tree shown: ") + super().explain(row)
 
     def to_dot(self) -> str:
@@ -335,20 +335,20 @@ class AutoCascade(HasNearBest, Baseline[LearnedDensityTree]):
             `readable_`, it has its own `to_sql`.
         """
         check_is_fitted(self)
-        return self._asked.to_sql()
+        return self._current.to_sql()
 
     @property
     def _shown_cascade(self) -> Cascade:
         """The cascade whose tree every print, picture and record shows."""
         check_is_fitted(self)
-        return (self.tree == "best" and self.readable_) or self._asked
+        return (self.tree == "best" and self.readable_) or self._current
 
     # -- what is printed ---------------------------------------------------------------------------
 
     def page(self) -> Page:
         """Return the readable tree, the chosen kind, and the comparison."""
         check_is_fitted(self)
-        chosen, shown = self._asked, self._shown_cascade
+        chosen, shown = self._current, self._shown_cascade
         beside: Page = () if shown is chosen else (Pieces([self._beside_words()]), BLANK)
         found = (Heading(chosen._data_pieces()), Pieces(self._found_pieces()))
         columns = (
@@ -405,7 +405,7 @@ class AutoCascade(HasNearBest, Baseline[LearnedDensityTree]):
 
     def _associations_page(self) -> Page:
         """Return the associations in the best tree, if another one is shown."""
-        found = () if self._shown_cascade is self._asked else self._asked.learned_.associations
+        found = () if self._shown_cascade is self._current else self._current.learned_.associations
         return associations_page(found, self.schema_, _MOST_PAIRS) if found else ()
 
     def _beside_words(self) -> str:
@@ -458,7 +458,7 @@ class AutoCascade(HasNearBest, Baseline[LearnedDensityTree]):
     def _details(self) -> Page:
         chosen = self.cascade_
         about: Page = ()
-        if self._shown_cascade is not self._asked:
+        if self._shown_cascade is not self._current:
             word = "draws" if chosen.summary_.is_tempered else "posterior"
             about = (Pieces([f"the {word} of the chosen model, not of the tree shown:"]),)
         found = (*chosen._warnings_page(), *self._average_page(), *self._choice_page())

@@ -252,7 +252,7 @@ class PrivacyPlan(Readable):
     epsilon: float
     probability: float  # that noise does not change the direction
     protection: Protection
-    asked: str  # which of the four was computed
+    computed: str  # which of the four was computed
 
     def to_dict(self) -> dict[str, Any]:
         """Return the four quantities."""
@@ -268,7 +268,7 @@ class PrivacyPlan(Readable):
             "probability": f"probability {self.probability:.3f} that noise does not change the "
             "direction",
         }
-        found = told.pop(self.asked)
+        found = told.pop(self.computed)
         tested = ["if the rows pass the test of stability"] if self.protection.is_tested else []
         whose = {"both": "all", "train": "training"}.get(self.protection.protect, "test")
         kept = f"score {self.protection.score}, {whose} rows protected"
@@ -276,9 +276,9 @@ class PrivacyPlan(Readable):
 
 
 def planned(
-    protection: Callable[[float], Protection], asked: str, known: Mapping[str, float]
+    protection: Callable[[float], Protection], computed: str, known: Mapping[str, float]
 ) -> PrivacyPlan:
-    """Return the plan, with the missing number `asked` computed from the `known` ones.
+    """Return the plan, with the missing number `computed` computed from the `known` ones.
 
     These are fields of `PrivacyPlan`; ParameterError if one is out of its range, or there is no
     solution.
@@ -286,7 +286,7 @@ def planned(
 
     def reached(number: float) -> float:
         """Return the probability for a value of the missing number."""
-        numbers = {**known, asked: number}
+        numbers = {**known, computed: number}
         settings, n_rows = protection(numbers["epsilon"]), int(numbers["n_rows"])
         if not settings.can_pass(n_rows) or settings.regression_error(n_rows) > MOST_ERROR:
             return 0.5  # a guess: no answer, or one by the noise in regressions
@@ -297,33 +297,35 @@ def planned(
             return float(expit(margin / noise))
         return agreement(margin, noise)
 
-    if asked == "probability":
+    if computed == "probability":
         found = reached(0.0)
     else:
         wanted = check_real("probability", known["probability"], above=0.5, below=1.0)
-        found = _least(asked, reached, wanted)
-    numbers = {**known, asked: found}
+        found = _least(computed, reached, wanted)
+    numbers = {**known, computed: found}
     return PrivacyPlan(
         int(numbers["n_rows"]),
         numbers["margin"],
         numbers["epsilon"],
         numbers["probability"],
         protection(numbers["epsilon"]),
-        asked,
+        computed,
     )
 
 
-def _least(asked: str, reached: Callable[[float], float], wanted: float) -> float:
+def _least(computed: str, reached: Callable[[float], float], wanted: float) -> float:
     """Return the smallest number that reaches a probability, which increases with it."""
-    low, high = _RANGES[asked]
+    low, high = _RANGES[computed]
 
     def number(place: int) -> float:
-        if asked == "n_rows":
+        if computed == "n_rows":
             return float(LEAST_ROWS + place)
         return float(low * (high / low) ** (place / _PLACES))
 
-    places = range(_MOST_ROWS if asked == "n_rows" else _PLACES)
+    places = range(_MOST_ROWS if computed == "n_rows" else _PLACES)
     found = bisect_left(places, True, key=lambda place: reached(number(place)) >= wanted)
     if found == len(places):
-        raise ParameterError(f"probability must be one that some {asked} can reach, got {wanted:g}")
+        raise ParameterError(
+            f"probability must be one that some {computed} can reach, got {wanted:g}"
+        )
     return number(found)

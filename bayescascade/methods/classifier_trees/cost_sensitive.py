@@ -15,15 +15,15 @@ from bayescascade.methods.classifier_trees.cost_sensitive_posterior import (
     CostSensitiveTreePosterior,
 )
 from bayescascade.methods.classifier_trees.growing import GrowingRows, NodeGrowth, grow, refitted
-from bayescascade.methods.classifier_trees.judges import (
+from bayescascade.methods.classifier_trees.parameters import CostSensitiveTreeParameters
+from bayescascade.methods.classifier_trees.tree import ClassifierTree
+from bayescascade.methods.classifier_trees.trying import TriedClassifier
+from bayescascade.methods.classifier_trees.validation import (
     ScoredTree,
     TreeCandidates,
     TreeValidation,
     node_table,
 )
-from bayescascade.methods.classifier_trees.parameters import CostSensitiveTreeParameters
-from bayescascade.methods.classifier_trees.tree import ClassifierTree
-from bayescascade.methods.classifier_trees.trying import TriedClassifier
 from bayescascade.model.ascent import ascend
 from bayescascade.report.page import BLANK, Page, count_of
 
@@ -119,7 +119,7 @@ class CostSensitiveTreeClassifier(TriedClassifier):
     # -- fitting -----------------------------------------------------------------------------------
 
     def _candidates(
-        self, rows: GrowingRows, judges: TreeValidation, budgets: Sequence[float | None]
+        self, rows: GrowingRows, validation: TreeValidation, budgets: Sequence[float | None]
     ) -> Iterator[Sequence[CutTree]]:
         del budgets  # each tradeoff may lead to any cost
         self.tradeoff_ = self.cut_ = None
@@ -135,14 +135,14 @@ class CostSensitiveTreeClassifier(TriedClassifier):
         begun = CostSensitiveTreePosterior(tree, rows, items, **given)
         # the largest is the last to be tried: with it, hardly anything is bought
         every = begun.dearest_tradeoff() * _TRADEOFFS
-        asked = list(dict.fromkeys(every[[*coarse_first(every.size)[1:], 0]].tolist()))
+        tradeoffs = list(dict.fromkeys(every[[*coarse_first(every.size)[1:], 0]].tolist()))
         if self.tradeoff is not None:
-            asked = [float(self.tradeoff)]
-        for tradeoff in asked:
+            tradeoffs = [float(self.tradeoff)]
+        for tradeoff in tradeoffs:
             posterior = begun.with_tradeoff(tradeoff)
             run = ascend(posterior, [begun.start], max_iter=self.max_iter)
             posterior.start = run.best_state
-            yield self._cut(posterior, run.best_log_density, rows, judges)
+            yield self._cut(posterior, run.best_log_density, rows, validation)
             if run.interrupted:
                 raise KeyboardInterrupt
 
@@ -156,7 +156,7 @@ class CostSensitiveTreeClassifier(TriedClassifier):
         posterior: CostSensitiveTreePosterior,
         log_density: float,
         rows: GrowingRows,
-        judges: TreeValidation,
+        validation: TreeValidation,
     ) -> list[CutTree]:
         """Return the trees for several cuts, with refitted leaves."""
         found: list[CutTree] = []
@@ -170,7 +170,7 @@ class CostSensitiveTreeClassifier(TriedClassifier):
                 continue
             seen = reads
             tree = refitted(tree, rows, "logistic")
-            how = judges.judge(tree, self.items_)
+            how = validation.scored(tree, self.items_)
             found.append(CutTree(**how, cut=cut, posterior=posterior, log_density=log_density))
         return found
 

@@ -14,17 +14,17 @@ from bayescascade.base.watch import watch_in_use
 from bayescascade.costs.items import CostItems, CostNorms
 from bayescascade.costs.limits import check_amounts, is_within
 from bayescascade.methods.classifier_trees.growing import GrowingRows
-from bayescascade.methods.classifier_trees.judges import (
-    ScoredTree,
-    TreeValidation,
-    coefficient_table,
-)
 from bayescascade.methods.classifier_trees.leaves import logistic_leaf, no_gate
 from bayescascade.methods.classifier_trees.logistic import LogisticFit, LogisticProblem
 from bayescascade.methods.classifier_trees.parameters import CostWeightedParameters
 from bayescascade.methods.classifier_trees.scaling import Standard
 from bayescascade.methods.classifier_trees.tree import ClassifierNode, ClassifierTree, Linear
 from bayescascade.methods.classifier_trees.trying import TriedClassifier
+from bayescascade.methods.classifier_trees.validation import (
+    ScoredTree,
+    TreeValidation,
+    coefficient_table,
+)
 from bayescascade.report.page import BLANK, Page, count_of
 
 _N_PENALTIES = 30  # number to try
@@ -112,21 +112,21 @@ class CostWeightedLogisticClassifier(TriedClassifier):
     # -- fitting -----------------------------------------------------------------------------------
 
     def _candidates(
-        self, rows: GrowingRows, judges: TreeValidation, budgets: Sequence[float | None]
+        self, rows: GrowingRows, validation: TreeValidation, budgets: Sequence[float | None]
     ) -> Iterator[Sequence[PenaltyFit]]:
         self.penalty_ = self.duality_gap_ = None
         standard = Standard.of(rows.made, rows.weights)
         problem = logistic_problem(rows, standard, self.items_)
         dear, limits = 0, [np.inf if each is None else each for each in budgets]
-        for solution in problem.path(self._asked(problem)):
+        for solution in problem.path(self._penalties(problem)):
             tree = self._tree(rows, standard, solution)
-            how = judges.judge(tree, self.items_)
+            how = validation.scored(tree, self.items_)
             yield [PenaltyFit(**how, penalty=solution.penalty, duality_gap=solution.gap)]
             dear = 0 if is_within(how["cost"], max(limits)) else dear + 1
             if dear == _MOST_DEAR:
                 return
 
-    def _asked(self, problem: LogisticProblem) -> list[float]:
+    def _penalties(self, problem: LogisticProblem) -> list[float]:
         """Return the penalties to try, the largest first."""
         if self.penalties is not None:
             if self.penalty is not None:

@@ -13,13 +13,6 @@ from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import ParameterError
 from bayescascade.costs.limits import check_amounts, is_within
 from bayescascade.methods.classifier_trees.growing import GrowingRows, NodeGrowth, grow, refitted
-from bayescascade.methods.classifier_trees.judges import (
-    HOW_TO_READ,
-    ScoredTree,
-    TreeValidation,
-    node_table,
-    prunings,
-)
 from bayescascade.methods.classifier_trees.parameters import SubmodularTreeParameters
 from bayescascade.methods.classifier_trees.posterior import (
     Purchases,
@@ -28,6 +21,13 @@ from bayescascade.methods.classifier_trees.posterior import (
 )
 from bayescascade.methods.classifier_trees.tree import ClassifierTree
 from bayescascade.methods.classifier_trees.trying import TriedClassifier
+from bayescascade.methods.classifier_trees.validation import (
+    HOW_TO_READ,
+    ScoredTree,
+    TreeValidation,
+    node_table,
+    prunings,
+)
 from bayescascade.model.explore import explore_by
 from bayescascade.model.sampled import no_rows
 from bayescascade.model.search import Search
@@ -109,7 +109,7 @@ class SubmodularTreeClassifier(TriedClassifier):
     # -- fitting -----------------------------------------------------------------------------------
 
     def _candidates(
-        self, rows: GrowingRows, judges: TreeValidation, budgets: Sequence[float | None]
+        self, rows: GrowingRows, validation: TreeValidation, budgets: Sequence[float | None]
     ) -> Iterator[Sequence[ScoredTree]]:
         tried = self._node_budgets(budgets)
         for n_done, node_budgets in enumerate(tried):
@@ -118,9 +118,9 @@ class SubmodularTreeClassifier(TriedClassifier):
             how = NodeGrowth(node_budgets, self.selection, self.max_depth, self.weights, self.leaf)
             tree = grow(rows, self.items_, how)
             if self.prune:
-                yield prunings(tree, self.items_, judges.rows, judges.labels)
+                yield prunings(tree, self.items_, validation.rows, validation.labels)
             else:
-                yield [ScoredTree(**judges.judge(tree, self.items_))]
+                yield [ScoredTree(**validation.scored(tree, self.items_))]
 
     def _refitted(self, candidate: ScoredTree, rows: GrowingRows) -> ClassifierTree:
         return refitted(candidate.tree, rows, self.leaf)

@@ -206,8 +206,8 @@ class LogisticProblem:
         if np.abs(rest).max(initial=0.0) > _ROUNDING * (1 + np.abs(free).max(initial=0.0)):
             return -np.inf
         gradient = self.rows.T @ self._pulled(chances - indicators)
-        asked = self.norms.least_amount(gradient, penalty)
-        share = 1.0 if asked <= penalty else penalty / asked
+        needed = self.norms.least_amount(gradient, penalty)
+        share = 1.0 if needed <= penalty else penalty / needed
         chances = indicators + share * (chances - indicators)
         return float(-self.weights @ xlogy(chances, chances).sum(axis=1))
 

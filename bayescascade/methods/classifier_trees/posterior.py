@@ -291,11 +291,11 @@ class SubmodularTreePosterior(CompiledPosterior[Purchases]):
         size, n_leaves = rows.made.shape[1] + rows.targets.shape[1], self._leaves.size
         squares, weights = np.zeros((n_leaves, size, size)), np.zeros(n_leaves)
         contrasts = np.ones(n_leaves)
-        asked = np.zeros((len(tree.nodes), tree.n_features), np.bool_)
+        gated = np.zeros((len(tree.nodes), tree.n_features), np.bool_)
         for place, node in enumerate(tree.nodes):
             if not node.is_leaf:
-                asked[place, rows.basis.feature[node.gate.columns]] = True
-        required = tree.handed_down(asked)[self._leaves]
+                gated[place, rows.basis.feature[node.gate.columns]] = True
+        required = tree.handed_down(gated)[self._leaves]
         for place, there in tree.visited(rows.rows):
             (leaf,) = np.flatnonzero(self._leaves == place) if tree.nodes[place].is_leaf else (-1,)
             there = there[rows.weights[there] > 0]

@@ -1,6 +1,6 @@
 """Trying several classifiers, and keeping the best within a budget.
 
-The choice is made on judging rows: validation rows, or held-out rows. Then the chosen classifier is
+The choice is made on validation rows, given or held out. Then the chosen classifier is
 fitted to all rows.
 """
 
@@ -31,16 +31,16 @@ from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.sql import sql_literal
 from bayescascade.methods.classifier_trees.basis import Basis
 from bayescascade.methods.classifier_trees.growing import GrowingRows
-from bayescascade.methods.classifier_trees.judges import (
-    ScoredTree,
-    TreeCandidates,
-    TreeValidation,
-    judges_of,
-    path_words,
-)
 from bayescascade.methods.classifier_trees.leaves import constant_leaf, no_gate
 from bayescascade.methods.classifier_trees.parameters import CostWeightedParameters
 from bayescascade.methods.classifier_trees.tree import ClassifierNode, ClassifierTree, tree_sql
+from bayescascade.methods.classifier_trees.validation import (
+    ScoredTree,
+    TreeCandidates,
+    TreeValidation,
+    path_words,
+    validation_of,
+)
 from bayescascade.model.importances import importance_shares
 from bayescascade.model.reporting import OF_ROWS
 
@@ -78,7 +78,7 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
 
     @abstractmethod
     def _candidates(
-        self, rows: GrowingRows, judges: TreeValidation, budgets: Sequence[float | None]
+        self, rows: GrowingRows, validation: TreeValidation, budgets: Sequence[float | None]
     ) -> Iterator[Sequence[ScoredTree]]:
         """Yield candidates for some budgets, learned from rows, in batches."""
 
@@ -113,26 +113,26 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
         self._center = training.weights @ training.rows / total
         counted = np.bincount(training.labels, training.weights, training.n_classes)
         self._class_shares = counted / total
-        judges = judges_of(training, self._chooses, self.random_state)
+        validation = validation_of(training, self._chooses, self.random_state)
         rows, labels, weights = training.rows, training.labels, training.weights
         counts = weights > 0
-        learns = judges.learns & counts
+        learns = validation.learns & counts
         basis = Basis.of(self.basis, rows[learns], self._encoder.source)
         learned = GrowingRows.of(
             basis, rows[learns], labels[learns], weights[learns], training.n_classes
         )
         everything = learned
-        if not judges.learns.all():
+        if not validation.learns.all():
             everything = GrowingRows.of(
                 basis, rows[counts], labels[counts], weights[counts], training.n_classes
             )
-        portions = self._candidates(learned, judges, budgets)
+        portions = self._candidates(learned, validation, budgets)
         tried, self.is_interrupted_ = tried_in_time(portions, watch)
-        return TreeCandidates(tuple(tried), training, everything, judges, watch)
+        return TreeCandidates(tuple(tried), training, everything, validation, watch)
 
     def _chosen(self, budget: float | None) -> Self:
         trial = self._trial
-        judges, training = trial.judges, trial.training
+        validation, training = trial.validation, trial.training
         model = copy.copy(self)
         model.budget = budget
         possible = [c for c in trial.candidates if budget is None or is_within(c.cost, budget)]
@@ -140,14 +140,16 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
             best = min(possible, key=lambda c: (c.error + self._price * c.cost, c.cost))
             model.tree_ = best.tree
             model._become(best)
-            if not judges.learns.all():
+            if not validation.learns.all():
                 model.tree_ = model._refitted(best, trial.everything)
             model._measure(training.validation_rows, trial.watch)
             if budget is not None and not model._reads_nothing:
-                said = best.tree.predict_proba(judges.rows).argmax(axis=1)
-                nothing = judges.labels != training.commonest
+                said = best.tree.predict_proba(validation.rows).argmax(axis=1)
+                nothing = validation.labels != training.commonest
                 model._settle(
-                    PurchaseChoice.of(judges.words, said != judges.labels, nothing, training)
+                    PurchaseChoice.of(
+                        validation.words, said != validation.labels, nothing, training
+                    )
                 )
             return model
         model._cut_down()

@@ -234,8 +234,8 @@ class TreesWalk:
     def waiting(self) -> dict[int, int]:
         """Number of trees that need each feature next, by its index."""
         features = self._trees.feature[self.nodes]
-        asked = np.unique(self._source[features[features >= 0]], return_counts=True)
-        return dict(zip(*(each.tolist() for each in asked), strict=True))
+        reads = np.unique(self._source[features[features >= 0]], return_counts=True)
+        return dict(zip(*(each.tolist() for each in reads), strict=True))
 
     def learn(self, column: int, value: object) -> None:
         """Go on in every tree with the value of a feature, as far as known values lead."""

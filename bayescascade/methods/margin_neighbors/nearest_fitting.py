@@ -1,12 +1,12 @@
-"""Fitting rules for rows: the additive classifier, and the rule, which judging rows choose.
+"""Fitting rules for rows: the additive classifier, and the rule, which validation rows choose.
 
 The order of a row's features depends on the neighbors' margins, on the number of neighbors and on
-the tradeoff, not on the stop rule. So the ways of the judging rows are followed to their ends once
-for each of these, and give the results of all stop rules and predictions: a whole path of budgets
-costs one fit.
+the tradeoff, not on the stop rule. So the routes of the validation rows are followed to their ends
+once for each of these, and give the results of all stop rules and predictions: a whole path of
+budgets costs one fit.
 
 Within a time limit, the classifier has fewer stumps, and the margins of its own rows serve as those
-of other rows: few stumps do not adapt to many rows. Judging rows are followed in blocks, each of
+of other rows: few stumps do not adapt to many rows. Validation rows are followed in blocks, each of
 which is spread over all of them, so that the first blocks can judge if there is no time for more.
 
 The classifier learns from all rows. Neighbors are sought among `MOST_KEPT` of them, so that the
@@ -44,7 +44,7 @@ _N_HALVINGS = 50  # halvings of the interval of an offset
 _MOST_OFFSET = 20.0  # nats
 
 MOST_VALIDATION_ROWS = 2000
-"""Maximum number of judging rows: each takes a way through all kept rows."""
+"""Maximum number of validation rows: each takes a way through all kept rows."""
 
 MOST_KEPT = 20_000
 """Number of rows to seek neighbors among, if there are more; see `some_of_each_class`."""
@@ -52,7 +52,7 @@ MOST_KEPT = 20_000
 _OF_CLASSIFIER, _OF_FOLDS = 0.4, 0.5
 """Shares of the time left for the classifier of all rows, and then for those of the folds."""
 
-_BLOCK = 50  # judging rows that are followed between two looks at the time
+_BLOCK = 50  # validation rows that are followed between two looks at the time
 _MOST_LATE = 100  # rows to measure the cost of, if the time is up
 
 _NEIGHBORS = (10, 50)
@@ -61,7 +61,7 @@ _GAINS = (0.0, 0.02)
 
 
 class NeighborValidation(NamedTuple):
-    """Judging rows, (m, p) of the matrix, and the contributions of their features.
+    """Validation rows, (m, p) of the matrix, and the contributions of their features.
 
     own (m,): indices of training rows, -1 for others; n_settling: the first n_settling rows decide
     whether anything is bought, and give the reported costs.
@@ -93,7 +93,7 @@ class RuleGrid(NamedTuple):
 
 
 class ValidationRoutes(NamedTuple):
-    """Ways of the judging rows to their ends, with the rule's margins, neighbors and tradeoff."""
+    """Routes of the validation rows, with the rule's margins, neighbors and tradeoff."""
 
     rule: Rule
     accuracy: Floats  # (m, d + 1), as the next ones
@@ -167,28 +167,31 @@ class ValidationRoutes(NamedTuple):
 
 
 class ScoredRule(NamedTuple):
-    """A rule, its error and cost on the judging rows, and their ways."""
+    """A rule, its error and cost on the validation rows, and their ways."""
 
     rule: Rule
     error: float
     cost: float
-    ways: ValidationRoutes
+    routes: ValidationRoutes
 
 
 def follow_all(
-    around: Mapping[str, Neighborhoods], asked: RuleGrid, judges: NeighborValidation, watch: Watch
+    around: Mapping[str, Neighborhoods],
+    grid: RuleGrid,
+    validation: NeighborValidation,
+    watch: Watch,
 ) -> Iterator[tuple[ValidationRoutes, NeighborValidation]]:
-    """Yield ways of the judging rows for all margins, numbers of neighbors and tradeoffs.
+    """Yield routes of the validation rows for all margins, numbers of neighbors and tradeoffs.
 
     The first are perhaps those of some of the rows, if the time is up; then they are the last.
     """
     is_first = True
-    for n_neighbors in asked.n_neighbors:
-        for tradeoff in asked.tradeoffs:
+    for n_neighbors in grid.n_neighbors:
+        for tradeoff in grid.tradeoffs:
             for margins, each in around.items():
                 rule = Rule(n_neighbors, tradeoff, "threshold", 1.0, "margin", margins)
-                routes, followed = _in_time(each, rule, judges, watch)
-                if len(followed.labels) < len(judges.labels) and not is_first:
+                routes, followed = _in_time(each, rule, validation, watch)
+                if len(followed.labels) < len(validation.labels) and not is_first:
                     return
                 yield ValidationRoutes.of(rule, routes, followed.labels), followed
                 if watch.is_over():
@@ -197,44 +200,44 @@ def follow_all(
 
 
 def _in_time(
-    around: Neighborhoods, rule: Rule, judges: NeighborValidation, watch: Watch
+    around: Neighborhoods, rule: Rule, validation: NeighborValidation, watch: Watch
 ) -> tuple[Routes, NeighborValidation]:
-    """Return the ways of the judging rows that are followed before the time is up."""
-    n_blocks = -(-len(judges.labels) // _BLOCK)
+    """Return the routes of the validation rows that are followed before the time is up."""
+    n_blocks = -(-len(validation.labels) // _BLOCK)
     found: list[Routes] = []
     places: list[Integers] = []
     for block in range(n_blocks):
         if found and watch.is_over():
             break
-        places.append(np.arange(block, len(judges.labels), n_blocks))
-        part = judges.part(places[-1])
+        places.append(np.arange(block, len(validation.labels), n_blocks))
+        part = validation.part(places[-1])
         found.append(around.routes(part.rows, rule, NEVER, part.own, part.parts))
     followed = np.concatenate(places)
     order = np.argsort(followed)
     routes = Routes(*(np.concatenate(each)[order] for each in zip(*found, strict=True)))
-    return routes, judges.part(followed[order])
+    return routes, validation.part(followed[order])
 
 
 def scored_rules(
-    followed: Sequence[ValidationRoutes], asked: RuleGrid, n_settling: int
+    followed: Sequence[ValidationRoutes], grid: RuleGrid, n_settling: int
 ) -> Iterator[ScoredRule]:
-    """Yield every rule to try, judged on the judging rows.
+    """Yield every rule to try, judged on the validation rows.
 
     Its cost is the mean over all of them, or over the first `n_settling` if that is more.
     """
-    for ways in followed:
-        for stop in asked.stops:
-            for value in ways.values(stop) if asked.values is None else asked.values:
-                for by in asked.predict_by:
-                    rule = ways.rule._replace(stop=stop, value=value, predict_by=by)
-                    costs, wrong = ways.at_ends(rule)
+    for routes in followed:
+        for stop in grid.stops:
+            for value in routes.values(stop) if grid.values is None else grid.values:
+                for by in grid.predict_by:
+                    rule = routes.rule._replace(stop=stop, value=value, predict_by=by)
+                    costs, wrong = routes.at_ends(rule)
                     cost = float(max(costs.mean(), costs[:n_settling].mean()))
-                    yield ScoredRule(rule, float(wrong.mean()), cost, ways)
+                    yield ScoredRule(rule, float(wrong.mean()), cost, routes)
 
 
-def best_within(judged: Sequence[ScoredRule], budget: float | None) -> ScoredRule | None:
+def best_within(scored: Sequence[ScoredRule], budget: float | None) -> ScoredRule | None:
     """Return the rule of least error within a budget, the cheapest among ties; None if none is."""
-    within = [one for one in judged if budget is None or is_within(one.cost, budget)]
+    within = [one for one in scored if budget is None or is_within(one.cost, budget)]
     return min(within, key=lambda one: (one.error, one.cost), default=None)
 
 
@@ -257,11 +260,11 @@ class NearestFit:
     def learn(
         self, training: TrainingRows, generator: np.random.Generator, watch: Watch
     ) -> "ChosenNearest":
-        """Return the rules to choose from, judged on the judging rows."""
+        """Return the rules to choose from, judged on the validation rows."""
         kept = training.weights > 0
         rows, labels, sizes = training.rows[kept], training.labels[kept], training.weights[kept]
         near = some_of_each_class(labels, generator)
-        asked = self._asked(float(sizes[near].sum()))
+        grid = self._grid(float(sizes[near].sum()))
         estimator = self.estimator
         if estimator is None:
             estimator = default_classifier(int(generator.integers(2**31)), training.n_classes)
@@ -274,8 +277,8 @@ class NearestFit:
             full = fit_additive(estimator, cells, labels, sizes)
             is_late = watch.is_over()
         parts = {"in_sample": full.of_features(cells, starts)}
-        others, judged = training.validation_rows, training.validation_labels
-        n_settling = 0 if judged is None else min(len(others), MOST_VALIDATION_ROWS)
+        others, scored = training.validation_rows, training.validation_labels
+        n_settling = 0 if scored is None else min(len(others), MOST_VALIDATION_ROWS)
         needs_folds = self.margins != "in_sample" or n_settling < FEW_ROWS
         if is_crossed or (needs_folds and not is_late):
             with watch.watching(), watch.part(_OF_FOLDS, is_final=True):
@@ -298,20 +301,20 @@ class NearestFit:
             )
         fair = parts.get("out_of_fold", parts["in_sample"])[own]
         added = full.of_features(standard.cells(others[chosen]), starts)
-        judges = NeighborValidation(
+        validation = NeighborValidation(
             np.concatenate([others[chosen], rows[own]]),
-            labels[own] if judged is None else np.append(judged[chosen], labels[own]),
+            labels[own] if scored is None else np.append(scored[chosen], labels[own]),
             np.append(np.full(chosen.size, -1), own),
             np.concatenate([added, fair]),
             "validation rows" if n_settling else "rows left out one by one",
             n_settling or own.size,
         )  # fmt: skip
-        followed = list(follow_all(around, asked, judges, watch))
-        judges = followed[-1][1]  # all of them, if there was time
-        tried = tuple(scored_rules([ways for ways, _ in followed], asked, judges.n_settling))
-        return ChosenNearest(around, tried, judges, training)
+        followed = list(follow_all(around, grid, validation, watch))
+        validation = followed[-1][1]  # all of them, if there was time
+        tried = tuple(scored_rules([routes for routes, _ in followed], grid, validation.n_settling))
+        return ChosenNearest(around, tried, validation, training)
 
-    def _asked(self, weight: float) -> RuleGrid:
+    def _grid(self, weight: float) -> RuleGrid:
         """Return the choices to try."""
         if self.n_neighbors is not None and self.n_neighbors > weight:
             raise ParameterError(
@@ -336,11 +339,11 @@ class NearestFit:
 
 
 class ChosenNearest(NamedTuple):
-    """The rules that were tried, and the judging rows."""
+    """The rules that were tried, and the validation rows."""
 
     around: Mapping[str, Neighborhoods]
     tried: tuple[ScoredRule, ...]
-    judges: NeighborValidation
+    validation: NeighborValidation
     training: TrainingRows
 
     def within(self, budget: float | None) -> tuple[ScoredRule, bool]:
@@ -351,22 +354,22 @@ class ChosenNearest(NamedTuple):
         first = self.tried[0]
         return first._replace(rule=first.rule.of_nothing), False
 
-    def policy(self, judged: ScoredRule) -> NearestPolicy:
+    def policy(self, scored: ScoredRule) -> NearestPolicy:
         """Return the policy of a rule."""
-        rule, ways = judged.rule, judged.ways
+        rule, routes = scored.rule, scored.routes
         around = self.around[rule.margins]
-        return NearestPolicy(around, rule, ways.by_step(rule), ways.offsets())
+        return NearestPolicy(around, rule, routes.by_step(rule), routes.offsets())
 
-    def used(self, judged: ScoredRule) -> Flags:
+    def used(self, scored: ScoredRule) -> Flags:
         """Return the features that the settling rows measure under a rule, (m, d)."""
-        return judged.ways.used(judged.rule)[: self.judges.n_settling]
+        return scored.routes.used(scored.rule)[: self.validation.n_settling]
 
-    def choice(self, judged: ScoredRule) -> PurchaseChoice:
+    def choice(self, scored: ScoredRule) -> PurchaseChoice:
         """Return the choice between a rule and buying nothing."""
-        judges, n_settling = self.judges, self.judges.n_settling
-        wrong = judged.ways.at_ends(judged.rule)[1][:n_settling]
-        nothing = judges.labels[:n_settling] != self.training.commonest
-        return PurchaseChoice.of(judges.words, wrong, nothing, self.training)
+        validation, n_settling = self.validation, self.validation.n_settling
+        wrong = scored.routes.at_ends(scored.rule)[1][:n_settling]
+        nothing = validation.labels[:n_settling] != self.training.commonest
+        return PurchaseChoice.of(validation.words, wrong, nothing, self.training)
 
 
 def measured(n_rows: int, generator: np.random.Generator, watch: Watch) -> Integers:
@@ -383,7 +386,7 @@ def some_of_each_class(labels: Integers, generator: np.random.Generator) -> Inte
 
 
 def some(n_rows: int, generator: np.random.Generator, most: int = MOST_VALIDATION_ROWS) -> Integers:
-    """Return the indices of judging rows, ascending."""
+    """Return the indices of validation rows, ascending."""
     if n_rows <= most:
         return np.arange(n_rows)
     return np.sort(generator.choice(n_rows, most, replace=False))

@@ -184,11 +184,11 @@ class OnlineGate(Printed):
 
     def _begin(self) -> None:
         """Delete all rounds."""
-        game = game_of(
+        constants = game_of(
             self.rates, self.horizon, len(self._pool.names), self.cost,
             is_mixed=self.exploration == "mix", is_known=self.known_cost,
         )  # fmt: skip
-        self._stream = Stream(self._pool, game, self._learns, self._rng)
+        self._stream = Stream(self._pool, constants, self._learns, self._rng)
 
     # -- rounds ------------------------------------------------------------------------------------
 
@@ -308,24 +308,24 @@ class OnlineGate(Printed):
     @property
     def n_asked_(self) -> int:
         """Labels asked for."""
-        return int(self._stream.standing.sums[1])
+        return int(self._stream.totals.sums[1])
 
     @property
     def estimated_losses_(self) -> Floats:
         """Sums of estimated losses of the experts, (n_experts,)."""
-        return self._stream.standing.losses.copy()
+        return self._stream.totals.losses.copy()
 
     @property
     def probabilities_(self) -> Floats:
         """The weights of the experts at the last rate, (n_experts,); their sum is 1."""
-        losses = self._stream.standing.losses
-        weights = np.exp(-self._stream.standing.sums[4] * (losses - losses.min()))
+        losses = self._stream.totals.losses
+        weights = np.exp(-self._stream.totals.sums[4] * (losses - losses.min()))
         return np.asarray(weights / weights.sum())
 
     @property
     def posterior_(self) -> GibbsPosterior[int]:
         """The Gibbs posterior over the indices of the experts."""
-        return posterior_of(self.estimated_losses_, float(self._stream.standing.sums[4]))
+        return posterior_of(self.estimated_losses_, float(self._stream.totals.sums[4]))
 
     def regret_bound(self, n_rounds: int, *, vc_dimension: int | None = None) -> float | None:
         """Return the bound on the expected regret after some rounds; None if none is proved.

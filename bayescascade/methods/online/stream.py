@@ -36,10 +36,10 @@ class Stream:
     """
 
     pool: Pool
-    game: RoundConstants
+    constants: RoundConstants
     learns: bool
     rng: np.random.Generator
-    standing: RoundSums = field(init=False)
+    totals: RoundSums = field(init=False)
     n_learned: int = 0  # number of labels in the models
     _rows: list[Any] = field(default_factory=list)
     _labels: list[Integers] = field(default_factory=list)
@@ -48,13 +48,13 @@ class Stream:
     def __post_init__(self) -> None:
         k = len(self.pool.names)
         # the variance begins as if one round had had the largest possible one
-        sums = np.array([0.0, 0.0, 0.0, 1.0, self.game.eta])
-        self.standing = RoundSums(np.zeros(k), sums, np.zeros(k))
+        sums = np.array([0.0, 0.0, 0.0, 1.0, self.constants.eta])
+        self.totals = RoundSums(np.zeros(k), sums, np.zeros(k))
 
     @property
     def n_rounds(self) -> int:
         """Rounds played."""
-        return int(self.standing.sums[0])
+        return int(self.totals.sums[0])
 
     def begin(self, rows: Any, labels: Integers) -> None:
         """Learn from rows with free labels."""
@@ -74,15 +74,15 @@ class Stream:
 
     def looked_ahead(self, made: GateRounds) -> tuple[bool, float]:
         """Return whether the gate asks for the first row, and its probability, without playing."""
-        trial = RoundSums(*(part.copy() for part in self.standing))
-        is_asking = play(self.game, trial, made, 0, np.inf) == 0
+        trial = RoundSums(*(part.copy() for part in self.totals))
+        is_asking = play(self.constants, trial, made, 0, np.inf) == 0
         if is_asking:  # any label ends the trial, and does not affect the probability
-            play(self.game, trial, made._replace(labels=np.zeros(1, np.int64)), 0, np.inf)
+            play(self.constants, trial, made._replace(labels=np.zeros(1, np.int64)), 0, np.inf)
         return is_asking, float(made.chances[0])
 
     def end(self, made: GateRounds, rows: Any) -> None:
         """Play a row after `looked_ahead`, with its label if the gate asks."""
-        play(self.game, self.standing, made, 0, np.inf)
+        play(self.constants, self.totals, made, 0, np.inf)
         self.uniforms = self.uniforms[1:]
         self._buy(made, rows)
 
@@ -119,8 +119,8 @@ class Stream:
         try:
             while at < len(labels):
                 begun, most = at, self._labels_to_learn()
-                at = play(self.game, self.standing, made, at, most)
-                is_missing = at < len(labels) and self.standing.sums[1] < most
+                at = play(self.constants, self.totals, made, at, most)
+                is_missing = at < len(labels) and self.totals.sums[1] < most
                 self._buy(_cut(made, slice(begun, at)), part_of(rows, slice(begun, at)))
                 if is_missing:
                     labels[at] = ask(number + at)
@@ -157,8 +157,8 @@ class Stream:
             )
         rows = np.concatenate(self._rows) if self._rows else np.zeros((0, 0))
         return {
-            "losses": self.standing.losses,
-            "sums": self.standing.sums,
+            "losses": self.totals.losses,
+            "sums": self.totals.sums,
             "uniforms": self.uniforms,
             "rng": state,
             "n_learned": self.n_learned,
@@ -169,8 +169,8 @@ class Stream:
 
     def restore(self, record: Mapping[str, Any], n_classes: int, width: int) -> None:
         """Restore a stream from a record, and refit models to its rows (n, width)."""
-        losses = read_array(record, "losses", self.standing.losses.shape)
-        sums = read_array(record, "sums", self.standing.sums.shape)
+        losses = read_array(record, "losses", self.totals.losses.shape)
+        sums = read_array(record, "sums", self.totals.sums.shape)
         uniforms = read_array(record, "uniforms", (None, 2))
         n_learned, n = record["n_learned"], len(record["labels"])
         rows = read_array(record, "rows", (n, width), _KINDS[record["kind"]])
@@ -183,7 +183,7 @@ class Stream:
         is_sound = sums[0] == int(sums[0]) >= sums[1] == int(sums[1]) >= 0 < sums[4]
         if not is_sound or (uniforms.size and not 0 <= uniforms.min() <= uniforms.max() < 1):
             raise ModelFileError("a saved gate's rounds must be counts, and its uniforms in [0, 1)")
-        self.standing, self.uniforms = RoundSums(losses, sums, np.zeros_like(losses)), uniforms
+        self.totals, self.uniforms = RoundSums(losses, sums, np.zeros_like(losses)), uniforms
         bits = _GENERATORS[record["rng"]["bit_generator"]]()
         bits.state = dict(record["rng"])
         self.rng = np.random.Generator(bits)
@@ -201,7 +201,7 @@ class Stream:
         if not self.learns:
             return np.inf
         missing = np.ceil(_GROWTH * self.n_learned) - self._n_known
-        return float(self.standing.sums[1] + missing)
+        return float(self.totals.sums[1] + missing)
 
     def _buy(self, made: GateRounds, rows: Any) -> None:
         """Keep rows with bought labels, and refit models if it is time."""

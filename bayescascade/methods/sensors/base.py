@@ -41,7 +41,7 @@ from bayescascade.methods.sensors.trying import (
     SensorSplit,
     TrainingPath,
     best_within,
-    tried,
+    train_candidates,
 )
 from bayescascade.model.matrix_estimator import MatrixEstimator
 from bayescascade.model.record import NOT_SAVED
@@ -79,7 +79,7 @@ class Answers(NamedTuple):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class GatedSensors(WithinBudgets, MatrixEstimator):
-    """Sensors with gates; subclasses have `_answers`, `_validating` and `_ways`."""
+    """Sensors with gates; subclasses have `_answers`, `_validating` and `_training_path`."""
 
     cells: ClassVar[CellPolicy] = _POLICIES[SILENT]
     ignored: ClassVar[str] = "missing"
@@ -124,10 +124,10 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
         """Return validation rows with labels, in the learned classes or scale."""
 
     @abstractmethod
-    def _ways(
-        self, lesson: SensorProblem, rng: np.random.Generator, start: Weights | None = None
+    def _training_path(
+        self, problem: SensorProblem, rng: np.random.Generator, start: Weights | None = None
     ) -> TrainingPath:
-        """Return how gates of a lesson are tried, or trained further from a start."""
+        """Return how gates of a problem are tried, or trained further from a start."""
 
     # -- fitting -----------------------------------------------------------------------------------
 
@@ -190,20 +190,20 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
         if len(answers.rows) < self.n_rows_:
             told = f"learned from {len(answers.rows):,} random rows, as each has {n_features:,}"
             self.notes_ += (f"{told} features",)
-        lesson = self._lesson(answers)._replace(ridge=self.ridge or 1.0)
-        rows, judging = None, None
+        problem = self._problem(answers)._replace(ridge=self.ridge or 1.0)
+        rows, scoring = None, None
         if validation is not None and validation.labels is not None:
-            judges = self._validating(validation)
-            rows, judging = judges.rows, self._lesson(judges.sampled(most, seed))
+            held_out = self._validating(validation)
+            rows, scoring = held_out.rows, self._problem(held_out.sampled(most, seed))
         elif validation is not None:
             rows = self._reader.transform(validation, type(self).__name__)
-        roles = SensorSplit.of(lesson, answers.groups, judging, rng)
-        found = tried(roles, self.ridge, self._ways, budgets, watch, rng)
+        roles = SensorSplit.of(problem, answers.groups, scoring, rng)
+        found = train_candidates(roles, self.ridge, self._training_path, budgets, watch, rng)
         self.is_interrupted_ = found.is_interrupted
-        lesson = lesson._replace(ridge=found.ridge)
-        return SensorCandidates(found.candidates, roles.learns, lesson, rows, watch, seed)
+        problem = problem._replace(ridge=found.ridge)
+        return SensorCandidates(found.candidates, roles.learns, problem, rows, watch, seed)
 
-    def _lesson(self, answers: Answers) -> SensorProblem:
+    def _problem(self, answers: Answers) -> SensorProblem:
         signals, costs = self._signals(answers.rows), self._sensors.costs
         return SensorProblem(signals, answers.targets, answers.loss, costs, 1.0)
 
@@ -211,7 +211,7 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
     def _n_steps(self) -> int:
         return self.n_steps or int(STEPS[self.effort] * _STEPS)
 
-    def _thrifts(self) -> list[float]:
+    def _tradeoffs(self) -> list[float]:
         """Return the tradeoffs to try."""
         if self.tradeoff is not None:
             return [float(self.tradeoff)]
@@ -225,7 +225,7 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
         best = best_within(trial.candidates, budget)
         if not trial.learns.all() and not trial.watch.is_up:
             with single_threaded():
-                best = trial.finished(best, budget, self._ways)
+                best = trial.finished(best, budget, self._training_path)
         model._found, model._net = best, best.net
         model.stopped_after_ = trial.watch.seconds if trial.watch.is_up else None
         if trial.validation is None:
@@ -249,7 +249,7 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
         If sensors always send, the tradeoff is 0. Not in saved models.
         """
         check_is_fitted(self, "_trial", msg="%(name)s must be fitted, and not read from a file")
-        tradeoff = 0.0 if math.isnan(self._found.thrift) else self._found.thrift
+        tradeoff = 0.0 if math.isnan(self._found.tradeoff) else self._found.tradeoff
         return GatePosterior.of(self._trial.everything, tradeoff)
 
     def state(self) -> Floats:
@@ -364,7 +364,7 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
     def tradeoff_(self) -> float | None:
         """The chosen tradeoff or, for the relaxation, the share of all costs; or None."""
         check_is_fitted(self)
-        return None if math.isnan(self._found.thrift) else self._found.thrift
+        return None if math.isnan(self._found.tradeoff) else self._found.tradeoff
 
     @property
     def gap_(self) -> float | None:

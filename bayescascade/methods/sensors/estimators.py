@@ -119,18 +119,18 @@ class GatedSensorsClassifier(GatedSensors, MatrixClassifier):
         check_consistent_length(rows, labels)
         return Answers(rows, np.eye(len(self.classes_))[labels], labels, SOFTMAX)
 
-    def _ways(
-        self, lesson: SensorProblem, rng: np.random.Generator, start: Weights | None = None
+    def _training_path(
+        self, problem: SensorProblem, rng: np.random.Generator, start: Weights | None = None
     ) -> TrainingPath:
-        del lesson, start  # `train` takes both
+        del problem, start  # `train` takes both
         if self.method == "relaxed":
             return TrainingPath(relaxed, SHARES, is_price=False)
         kind = "straight_through" if self.method == "straight_through" else self.activation
 
-        def train(lesson: SensorProblem, tradeoff: float, start: Weights) -> Weights:
-            return trained(lesson, tradeoff, start, self._n_steps, kind, rng)
+        def train(problem: SensorProblem, tradeoff: float, start: Weights) -> Weights:
+            return trained(problem, tradeoff, start, self._n_steps, kind, rng)
 
-        return TrainingPath(train, self._thrifts(), "relu" if kind == "relu" else "step")
+        return TrainingPath(train, self._tradeoffs(), "relu" if kind == "relu" else "step")
 
     # -- predicting --------------------------------------------------------------------------------
 
@@ -159,7 +159,7 @@ class GatedSensorsClassifier(GatedSensors, MatrixClassifier):
         }[self.method]
 
     @property
-    def _thrift_word(self) -> str:
+    def _tradeoff_word(self) -> str:
         return "share of costs" if self.method == "relaxed" else "tradeoff"
 
     @staticmethod
@@ -237,21 +237,21 @@ class GatedSensorsRegressor(RegressorMixin, GatedSensors):  # type: ignore[misc]
         targets = ((y - self._center) / self._scale)[:, np.newaxis]
         return Answers(rows, targets, _halves(y), SQUARE)
 
-    def _ways(
-        self, lesson: SensorProblem, rng: np.random.Generator, start: Weights | None = None
+    def _training_path(
+        self, problem: SensorProblem, rng: np.random.Generator, start: Weights | None = None
     ) -> TrainingPath:
         if self.method == "straight_through":
 
-            def train(lesson: SensorProblem, tradeoff: float, start: Weights) -> Weights:
-                return trained(lesson, tradeoff, start, self._n_steps, "straight_through", rng)
+            def train(problem: SensorProblem, tradeoff: float, start: Weights) -> Weights:
+                return trained(problem, tradeoff, start, self._n_steps, "straight_through", rng)
 
-            return TrainingPath(train, self._thrifts())
+            return TrainingPath(train, self._tradeoffs())
         if self.method == "projected":
             return TrainingPath(_projected, SHARES, is_price=False)
-        start = start or opened(lesson, rng)
-        found = alternated(lesson.signals, lesson.targets[:, 0], start, _ROUNDS)
-        beside = ((SOFT, found.weights),)
-        return TrainingPath(partial(_closed, found.weights), SHARES, is_price=False, beside=beside)
+        start = start or opened(problem, rng)
+        found = alternated(problem.signals, problem.targets[:, 0], start, _ROUNDS)
+        soft = ((SOFT, found.weights),)
+        return TrainingPath(partial(_closed, found.weights), SHARES, is_price=False, soft=soft)
 
     # -- predicting --------------------------------------------------------------------------------
 
@@ -290,7 +290,7 @@ class GatedSensorsRegressor(RegressorMixin, GatedSensors):  # type: ignore[misc]
         }[self.method] + (" (soft)" if self._net.activation == "sigmoid" else "")
 
     @property
-    def _thrift_word(self) -> str:
+    def _tradeoff_word(self) -> str:
         return "tradeoff" if self.method == "straight_through" else "share of costs"
 
     @staticmethod
@@ -301,17 +301,17 @@ class GatedSensorsRegressor(RegressorMixin, GatedSensors):  # type: ignore[misc]
         return {**super()._sizes(), "M": 1}
 
 
-def _closed(base: Weights, lesson: SensorProblem, share: float, start: Weights) -> Weights:
+def _closed(base: Weights, problem: SensorProblem, share: float, start: Weights) -> Weights:
     """Return gates that are closed until they cost a share of all, with the same predictors."""
     del start
-    return within(base, lesson.signals, lesson.costs, share * float(lesson.costs.sum()))
+    return within(base, problem.signals, problem.costs, share * float(problem.costs.sum()))
 
 
-def _projected(lesson: SensorProblem, share: float, start: Weights) -> Weights:
+def _projected(problem: SensorProblem, share: float, start: Weights) -> Weights:
     """Return the result of projected descent within a share of all costs."""
-    budget = share * float(lesson.costs.sum())
+    budget = share * float(problem.costs.sum())
     return alternated(
-        lesson.signals, lesson.targets[:, 0], start, _ROUNDS // 4, costs=lesson.costs,
+        problem.signals, problem.targets[:, 0], start, _ROUNDS // 4, costs=problem.costs,
         budget=budget,
     ).weights  # fmt: skip
 

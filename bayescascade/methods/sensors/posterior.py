@@ -118,14 +118,14 @@ class GatePosterior(ContinuousPosterior):
         self.kind = check_choice("gates", gates, ("smooth", "hard"))
 
     @classmethod
-    def of(cls, lesson: SensorProblem, tradeoff: float, **how: Any) -> Self:
+    def of(cls, problem: SensorProblem, tradeoff: float, **how: Any) -> Self:
         """Return the posterior for training data."""
-        is_number = not lesson.loss.is_of_classes
-        targets = lesson.targets[:, 0] if is_number else lesson.targets.argmax(axis=1)
+        is_number = not problem.loss.is_of_classes
+        targets = problem.targets[:, 0] if is_number else problem.targets.argmax(axis=1)
         return cls(
-            lesson.signals.features, lesson.signals.sensor_of, targets,
-            None if is_number else lesson.targets.shape[1], costs=lesson.costs, tradeoff=tradeoff,
-            ridge=lesson.ridge, alive=lesson.signals.alive, **how,
+            problem.signals.features, problem.signals.sensor_of, targets,
+            None if is_number else problem.targets.shape[1], costs=problem.costs, tradeoff=tradeoff,
+            ridge=problem.ridge, alive=problem.signals.alive, **how,
         )  # fmt: skip
 
     # -- states ------------------------------------------------------------------------------------

@@ -31,16 +31,18 @@ HOW_TO_READ = (
 def found_texts(model: Any) -> list[list[str]]:
     """Return the choice, with its error and cost on the rows that chose it."""
     found, total = model._found, float(model._sensors.costs.sum())
-    spent, all_of_them, judged = cost_texts([model.validation_cost_, total, found.cost])
+    spent, all_of_them, scored = cost_texts([model.validation_cost_, total, found.cost])
     how = "sensors that always send" if found.kind == "always" else model._method_text
     how = "silent sensors" if found.is_silent else how
-    told = [how] if model.tradeoff_ is None else [how, f"{model._thrift_word} {found.thrift:.3g}"]
+    told = (
+        [how] if model.tradeoff_ is None else [how, f"{model._tradeoff_word} {found.tradeoff:.3g}"]
+    )
     if model.gap_ is not None:
         told.append(f"predictors within {found.gap:.1g} nats of their optimum")
     costs = [f"cost {spent} a row on average", f"{all_of_them} if all send"]
     if model.budget is not None:
         costs.append(f"budget {model.budget:.12g}")
-    chosen = [f"validation rows: {model._error_text(found.error)} at cost {judged}"]
+    chosen = [f"validation rows: {model._error_text(found.error)} at cost {scored}"]
     ended = []
     if model.is_interrupted_:
         ended.append("interrupted: best candidate so far")

@@ -167,23 +167,23 @@ def solved(problem: ShareProblem, start: Floats, n_steps: int) -> Floats:
     return q
 
 
-def relaxed(lesson: SensorProblem, share: float, start: Weights) -> Weights:
+def relaxed(problem: SensorProblem, share: float, start: Weights) -> Weights:
     """Return gates and predictors after rounds of all three parts, from a start."""
-    signals, (n, n_sensors) = lesson.signals, lesson.signals.alive.shape
+    signals, (n, n_sensors) = problem.signals, problem.signals.alive.shape
     alive = signals.alive.astype(np.float64)
-    limit, weights = share * float(lesson.costs.sum()) * n, start
+    limit, weights = share * float(problem.costs.sum()) * n, start
     q = expit(fast_scores(weights, signals)) * alive
-    q *= min(1.0, limit / max(float((q @ lesson.costs).sum()), 1e-300))
+    q *= min(1.0, limit / max(float((q @ problem.costs).sum()), 1e-300))
     for _ in range(_ROUNDS):
-        weights = weights.with_theta(refitted(lesson, q, weights.theta, max_iter=30).theta)
+        weights = weights.with_theta(refitted(problem, q, weights.theta, max_iter=30).theta)
         weights = _gates_of(q, signals, weights)
-        messages = np.empty((n, n_sensors, lesson.targets.shape[1]))
+        messages = np.empty((n, n_sensors, problem.targets.shape[1]))
         for k in range(n_sensors):
             own = signals.sensor_of == k
             messages[:, k] = signals.features[:, own] @ weights.predictors[own]
         messages += weights.constants
         scores = fast_scores(weights, signals)
-        given = lesson.targets, lesson.loss, lesson.costs, limit, KL_WEIGHT, alive
+        given = problem.targets, problem.loss, problem.costs, limit, KL_WEIGHT, alive
         q = solved(ShareProblem(messages, weights.cloud, scores, *given), q, _SHARE_STEPS)
     return _gates_of(q, signals, weights)
 

@@ -50,30 +50,30 @@ class SensorProblem(NamedTuple):
         return self._replace(signals=self.signals.among(rows), targets=self.targets[rows])
 
 
-def error_of(lesson: SensorProblem, outputs: Floats) -> float:
+def error_of(problem: SensorProblem, outputs: Floats) -> float:
     """Return the error rate of classes, or the mean squared error of numbers."""
-    if lesson.loss.is_of_classes:
-        return float((outputs.argmax(axis=1) != lesson.targets.argmax(axis=1)).mean())
-    return float(((outputs - lesson.targets) ** 2).mean())
+    if problem.loss.is_of_classes:
+        return float((outputs.argmax(axis=1) != problem.targets.argmax(axis=1)).mean())
+    return float(((outputs - problem.targets) ** 2).mean())
 
 
-def opened(lesson: SensorProblem, rng: np.random.Generator) -> Weights:
+def opened(problem: SensorProblem, rng: np.random.Generator) -> Weights:
     """Return gates that are nearly always open, and predictors that are 0."""
-    p, n_sensors = lesson.signals.sensor_of.size, lesson.costs.size
-    start = Weights.zeros(p, n_sensors, lesson.targets.shape[1])
+    p, n_sensors = problem.signals.sensor_of.size, problem.costs.size
+    start = Weights.zeros(p, n_sensors, problem.targets.shape[1])
     return start._replace(gates=0.01 * rng.normal(size=p), offsets=np.full(n_sensors, _OPEN))
 
 
 def trained(
-    lesson: SensorProblem, tradeoff: float, start: Weights, n_steps: int, kind: str,
+    problem: SensorProblem, tradeoff: float, start: Weights, n_steps: int, kind: str,
     rng: np.random.Generator,
 ) -> Weights:  # fmt: skip
     """Return weights after Adam; kind is "straight_through", or OPT-Direct's "sigmoid", "relu"."""
     weights = Weights(*(np.array(part, np.float32) for part in start))  # type: ignore[arg-type]
     rates = Weights(GATE_RATE, GATE_RATE, 1.0, 1.0, 1.0)  # type: ignore[arg-type] # for each part
     firsts, seconds = ([np.zeros_like(part) for part in weights] for _ in range(2))
-    slopes = _Slopes(lesson, np.float32(tradeoff), kind, rng)
-    for step, places in enumerate(_batches(len(lesson.targets), n_steps, rng), start=1):
+    slopes = _Slopes(problem, np.float32(tradeoff), kind, rng)
+    for step, places in enumerate(_batches(len(problem.targets), n_steps, rng), start=1):
         if step % 20 == 0:
             check_time()
         rate = RATE * 0.5 * (1 + np.cos(np.pi * step / n_steps))
@@ -92,16 +92,16 @@ class _Slopes:
     """Explicit derivatives of the mean loss and penalty of some rows."""
 
     def __init__(
-        self, lesson: SensorProblem, tradeoff: np.float32, kind: str, rng: np.random.Generator
+        self, problem: SensorProblem, tradeoff: np.float32, kind: str, rng: np.random.Generator
     ) -> None:
-        signals = lesson.signals
+        signals = problem.signals
         self._features = signals.features.astype(np.float32)
         self._alive = signals.alive.astype(np.float32)
-        self._targets = lesson.targets.astype(np.float32)
+        self._targets = problem.targets.astype(np.float32)
         self._sensor_of, self._starts = signals.sensor_of, signals.starts
-        self._loss, self._kind, self._rng = lesson.loss, kind, rng
-        self._prices = tradeoff * lesson.costs.astype(np.float32)
-        self._ridge = np.float32(lesson.ridge / len(self._targets))
+        self._loss, self._kind, self._rng = problem.loss, kind, rng
+        self._prices = tradeoff * problem.costs.astype(np.float32)
+        self._ridge = np.float32(problem.ridge / len(self._targets))
 
     def at(self, weights: Weights, places: Any) -> Weights:
         """Return the derivatives by all parts."""
@@ -152,29 +152,29 @@ class Refit(NamedTuple):
     gap: float  # nats per row
 
 
-def refitted(lesson: SensorProblem, gates: Floats, start: Floats, max_iter: int = 500) -> Refit:
+def refitted(problem: SensorProblem, gates: Floats, start: Floats, max_iter: int = 500) -> Refit:
     """Return the best predictors for gates (n, K): in closed form for squares, else by L-BFGS.
 
     Features that no row sends have coefficients 0, as required by the ridge.
     """
-    design = designed(lesson.signals, gates)
+    design = designed(problem.signals, gates)
     used = design.any(axis=0)
     matrix, n = np.ascontiguousarray(design[:, used]), len(design)
-    shape, modulus = (matrix.shape[1], lesson.targets.shape[1]), lesson.ridge / n
+    shape, modulus = (matrix.shape[1], problem.targets.shape[1]), problem.ridge / n
     begin = start[used]
 
     def value(flat: Floats) -> tuple[float, Floats]:
         check_time()
         theta = flat.reshape(shape)
         outputs = matrix @ theta
-        loss = float(lesson.loss.rows(outputs, lesson.targets).mean())
-        slope = matrix.T @ (lesson.loss.slope(outputs, lesson.targets) / n) + modulus * theta
+        loss = float(problem.loss.rows(outputs, problem.targets).mean())
+        slope = matrix.T @ (problem.loss.slope(outputs, problem.targets) / n) + modulus * theta
         return loss + 0.5 * modulus * float(np.sum(theta**2)), slope.ravel()
 
-    if not lesson.loss.is_of_classes:
+    if not problem.loss.is_of_classes:
         squares = squared(matrix) / n
         squares[np.diag_indices_from(squares)] += modulus
-        best = cho_solve(cho_factor(squares), matrix.T @ lesson.targets / n)
+        best = cho_solve(cho_factor(squares), matrix.T @ problem.targets / n)
     else:
         found = minimize(
             value, begin.ravel(), jac=True, method="L-BFGS-B",

@@ -1,14 +1,14 @@
-"""Candidates for some budgets: sets that always send, and gates along a path of thrifts.
+"""Candidates for some budgets: sets that always send, and gates along a path of tradeoffs.
 
 The path begins with gates that nearly always send. Each is trained from the previous one, until the
 mean cost is almost 0, so the path serves any later budget. Each gives two candidates: predictors as
 trained, and refitted. If no candidate is just below a budget, gates between its neighbors on the
-path are trained, too. Judging rows are not learned from.
+path are trained, too. Validation rows are not learned from.
 
 **Sets that always send.** The first is empty, and costs nothing: the cloud says the class shares or
-the mean. Then the sensor is added that lowers the loss on the judging rows most per cost; if none
-lowers it, the sensor that raises it least. Least squares, which use the same sums for all sets,
-select the few that are worth a fit.
+the mean. Then the sensor is added that lowers the loss on the validation rows most per cost; if
+none lowers it, the sensor that raises it least. Least squares, which use the same sums for all
+sets, select the few that are worth a fit.
 """
 
 import math
@@ -37,7 +37,7 @@ from bayescascade.methods.sensors.models import (
 )
 from bayescascade.methods.sensors.training import Refit, SensorProblem, error_of, opened, refitted
 
-_RIDGE = 1e-6  # share of the largest entry of the squares, in addition to the lesson's ridge
+_RIDGE = 1e-6  # share of the largest entry of the squares, in addition to the problem's ridge
 _FITTED = 3  # number of sensors to try by a fit, for classes
 _ITERATIONS = 40
 
@@ -49,7 +49,7 @@ _QUICK = 60  # iterations of fits for comparisons only
 _BETWEEN = 3  # maximum number of gates trained between two of the path, for a budget
 RIDGES = (1.0, 3.0, 10.0, 30.0)
 Train = Callable[[SensorProblem, float, Weights], Weights]
-"""It trains gates and predictors of a lesson at a thrift, from a start."""
+"""It trains gates and predictors of a problem at a tradeoff, from a start."""
 
 _AGAIN = 3  # maximum number of further trainings of the chosen candidate
 SOFT = "soft gates"
@@ -58,13 +58,15 @@ SOFT = "soft gates"
 _HELD_OUT = 0.25  # share of the rows, if no validation rows are given
 
 
-def greedy_sets(lesson: SensorProblem, judging: SensorProblem) -> Iterator[tuple[Weights, Refit]]:
+def greedy_sets(
+    problem: SensorProblem, validation: SensorProblem
+) -> Iterator[tuple[Weights, Refit]]:
     """Yield growing sets of sensors that always send, from none on, with their predictors."""
-    n_sensors = lesson.costs.size
-    weights = Weights.zeros(lesson.signals.sensor_of.size, n_sensors, lesson.targets.shape[1])
-    named = _Named(lesson, judging)
-    costs, chosen = 1e-9 + lesson.costs, list[int]()
-    found, loss = _fitted(lesson, judging, weights)
+    n_sensors = problem.costs.size
+    weights = Weights.zeros(problem.signals.sensor_of.size, n_sensors, problem.targets.shape[1])
+    named = _Named(problem, validation)
+    costs, chosen = 1e-9 + problem.costs, list[int]()
+    found, loss = _fitted(problem, validation, weights)
     weights = weights.with_theta(found.theta)
     yield weights, found
     while len(chosen) < n_sensors:
@@ -73,9 +75,9 @@ def greedy_sets(lesson: SensorProblem, judging: SensorProblem) -> Iterator[tuple
         ranks = {k: _rank(named.error([*chosen, k]) - before, costs[k]) for k in left}
         left.sort(key=ranks.__getitem__)
         fits = {}
-        for k in left[: _FITTED if lesson.loss.is_of_classes else 1]:
+        for k in left[: _FITTED if problem.loss.is_of_classes else 1]:
             tried = always([*chosen, k], weights)
-            fits[k] = tried, *_fitted(lesson, judging, tried)
+            fits[k] = tried, *_fitted(problem, validation, tried)
         ranks = {k: _rank(reached - loss, costs[k]) for k, (_, _, reached) in fits.items()}
         added = min(ranks, key=ranks.__getitem__)
         tried, found, loss = fits[added]
@@ -88,29 +90,31 @@ def _rank(change: float, cost: float) -> tuple[bool, float, float]:
     return (False, change / cost, cost) if change < 0 else (True, change, cost)
 
 
-def _fitted(lesson: SensorProblem, judging: SensorProblem, weights: Weights) -> tuple[Refit, float]:
-    """Return predictors of sensors that always send, and their loss on the judging rows."""
-    found = refitted(lesson, sent(weights, lesson.signals.alive), weights.theta, _ITERATIONS)
-    outputs = designed(judging.signals, sent(weights, judging.signals.alive)) @ found.theta
-    return found, float(judging.loss.rows(outputs, judging.targets).mean())
+def _fitted(
+    problem: SensorProblem, validation: SensorProblem, weights: Weights
+) -> tuple[Refit, float]:
+    """Return predictors of sensors that always send, and their loss on the validation rows."""
+    found = refitted(problem, sent(weights, problem.signals.alive), weights.theta, _ITERATIONS)
+    outputs = designed(validation.signals, sent(weights, validation.signals.alive)) @ found.theta
+    return found, float(validation.loss.rows(outputs, validation.targets).mean())
 
 
 class _Named:
     """Errors of least squares for sets of sensors, from shared sums."""
 
-    def __init__(self, lesson: SensorProblem, judging: SensorProblem) -> None:
+    def __init__(self, problem: SensorProblem, validation: SensorProblem) -> None:
         design, self._tests = (
             np.concatenate([one.signals.features, np.ones((len(one.targets), 1))], axis=1)
-            for one in (lesson, judging)
+            for one in (problem, validation)
         )
-        self._squares, self._products = squared(design), design.T @ lesson.targets
-        ridge = lesson.ridge + _RIDGE * self._squares.max()
+        self._squares, self._products = squared(design), design.T @ problem.targets
+        ridge = problem.ridge + _RIDGE * self._squares.max()
         self._squares[np.diag_indices_from(self._squares)] += ridge
-        self._targets = judging.targets
-        self._sensor_of = np.append(lesson.signals.sensor_of, -1)  # for the constant
+        self._targets = validation.targets
+        self._sensor_of = np.append(problem.signals.sensor_of, -1)  # for the constant
 
     def error(self, chosen: list[int]) -> float:
-        """Return the mean squared error on the judging rows."""
+        """Return the mean squared error on the validation rows."""
         check_time()
         used = np.flatnonzero(np.isin(self._sensor_of, [*chosen, -1]))
         theta = cho_solve(cho_factor(self._squares[np.ix_(used, used)]), self._products[used])
@@ -135,7 +139,7 @@ class SensorCandidate:
 
     kind: str  # "gates", "gates, fitted anew" or "always"
     # tradeoff, or share of all costs if relaxed; NaN if sensors always send
-    thrift: Annotated[float, Within(null=math.nan)]
+    tradeoff: Annotated[float, Within(null=math.nan)]
     error: Annotated[float, Within(0)]  # error rate, or mean squared error
     cost: Annotated[float, Within(0)]  # mean of a row
     # bound on distance to the best predictors, nats; NaN if not refitted
@@ -152,101 +156,103 @@ class SensorCandidate:
 
 
 class GateTraining(NamedTuple):
-    """How candidates of a lesson are made, and the lesson of the judging rows."""
+    """How candidates of a problem are made, and the problem of the validation rows."""
 
-    lesson: SensorProblem
-    judging: SensorProblem
+    problem: SensorProblem
+    validation: SensorProblem
     activation: str
     train: Train
 
-    def judged(self, kind: str, weights: Weights, thrift: float, gap: float) -> SensorCandidate:
+    def scored(self, kind: str, weights: Weights, tradeoff: float, gap: float) -> SensorCandidate:
         """Return a candidate with its error and cost."""
-        judging = self.judging
+        validation = self.validation
         activation = "step" if kind == "always" else self.activation
         net = GatedNet(weights, activation)
-        sends = fast_sends(weights, judging.signals)
-        outputs = designed(judging.signals, net.gates(judging.signals)) @ weights.theta
-        cost = float((sends @ judging.costs).mean())
-        loss = float(judging.loss.rows(outputs, judging.targets).mean())
-        return SensorCandidate(kind, thrift, error_of(judging, outputs), cost, gap, net, loss)
+        sends = fast_sends(weights, validation.signals)
+        outputs = designed(validation.signals, net.gates(validation.signals)) @ weights.theta
+        cost = float((sends @ validation.costs).mean())
+        loss = float(validation.loss.rows(outputs, validation.targets).mean())
+        return SensorCandidate(kind, tradeoff, error_of(validation, outputs), cost, gap, net, loss)
 
     def static(self) -> Iterator[SensorCandidate]:
         """Yield greedy sets that always send."""
-        for weights, found in greedy_sets(self.lesson, self.judging):
-            yield self.judged("always", weights, math.nan, found.gap)
+        for weights, found in greedy_sets(self.problem, self.validation):
+            yield self.scored("always", weights, math.nan, found.gap)
 
-    def at(self, thrift: float, start: Weights) -> list[SensorCandidate]:
-        """Return the candidates at a thrift."""
-        weights = self.train(self.lesson, thrift, start)
-        signals = self.lesson.signals
+    def at(self, tradeoff: float, start: Weights) -> list[SensorCandidate]:
+        """Return the candidates at a tradeoff."""
+        weights = self.train(self.problem, tradeoff, start)
+        signals = self.problem.signals
         gates = GatedNet(weights, self.activation).gates(signals)
-        found = refitted(self.lesson, gates, weights.theta, _QUICK)
+        found = refitted(self.problem, gates, weights.theta, _QUICK)
         anew = weights.with_theta(found.theta)
         return [
-            self.judged("gates", weights, thrift, math.nan),
-            self.judged("gates, fitted anew", anew, thrift, found.gap),
+            self.scored("gates", weights, tradeoff, math.nan),
+            self.scored("gates, fitted anew", anew, tradeoff, found.gap),
         ]
 
     def along(
-        self, thrifts: Sequence[float], start: Weights, budgets: Sequence[float | None]
+        self, tradeoffs: Sequence[float], start: Weights, budgets: Sequence[float | None]
     ) -> Iterator[list[SensorCandidate]]:
         """Yield the candidates of a path, and of points between for budgets."""
         amounts = [one for one in budgets if one is not None]
-        least = min([*amounts, _LEAST * float(self.lesson.costs.sum())])
+        least = min([*amounts, _LEAST * float(self.problem.costs.sum())])
         found: list[list[SensorCandidate]] = []
-        for thrift in thrifts:
-            found.append(self.at(thrift, start))
+        for tradeoff in tradeoffs:
+            found.append(self.at(tradeoff, start))
             start = found[-1][0].net.weights
             yield found[-1]
             if is_within(found[-1][0].cost, least):
                 break
-        for amount in amounts if len(thrifts) > 1 else ():
+        for amount in amounts if len(tradeoffs) > 1 else ():
             for _ in range(_BETWEEN):
                 above = [one for one in found if one[0].cost > amount]
                 below = [one for one in found if one[0].cost <= amount]
                 if not above or not below or max(one[0].cost for one in below) >= NEAR * amount:
                     break
-                dear = min(above, key=lambda one: one[0].cost)[0]
-                cheap = max(below, key=lambda one: one[0].cost)[0]
-                between = float(np.sqrt(dear.thrift * cheap.thrift))
-                found.append(self.at(between, dear.net.weights))
+                costlier = min(above, key=lambda one: one[0].cost)[0]
+                cheaper = max(below, key=lambda one: one[0].cost)[0]
+                between = float(np.sqrt(costlier.tradeoff * cheaper.tradeoff))
+                found.append(self.at(between, costlier.net.weights))
                 yield found[-1]
 
 
 def best_within(candidates: Sequence[SensorCandidate], budget: float | None) -> SensorCandidate:
     """Return the candidate of least error within a budget, and of least loss among ties.
 
-    With few judging rows, many candidates tie, and a cheaper one of them is not better. The
+    With few validation rows, many candidates tie, and a cheaper one of them is not better. The
     candidate that is silent is within every budget.
     """
     possible = [one for one in candidates if budget is None or is_within(one.cost, budget)]
     return min(possible, key=lambda one: (one.error, one.loss, one.cost))
 
 
-def best_ridge(lesson: SensorProblem, judging: SensorProblem) -> float:
-    """Return the ridge with the best predictors on the judging rows if all sensors send."""
-    alive = lesson.signals.alive.astype(np.float64)
-    start = Weights.zeros(lesson.signals.sensor_of.size, lesson.costs.size, lesson.targets.shape[1])
+def best_ridge(problem: SensorProblem, validation: SensorProblem) -> float:
+    """Return the ridge with the best predictors on the validation rows if all sensors send."""
+    alive = problem.signals.alive.astype(np.float64)
+    start = Weights.zeros(
+        problem.signals.sensor_of.size, problem.costs.size, problem.targets.shape[1]
+    )
     theta, found = start.theta, {}
-    tests = designed(judging.signals, judging.signals.alive.astype(np.float64))
+    tests = designed(validation.signals, validation.signals.alive.astype(np.float64))
     for ridge in RIDGES[::-1]:
-        theta = refitted(lesson._replace(ridge=ridge), alive, theta, _QUICK).theta
-        found[ridge] = float(lesson.loss.rows(tests @ theta, judging.targets).mean())
+        theta = refitted(problem._replace(ridge=ridge), alive, theta, _QUICK).theta
+        found[ridge] = float(problem.loss.rows(tests @ theta, validation.targets).mean())
     return min(found, key=lambda ridge: found[ridge])
 
 
 class TrainingPath(NamedTuple):
-    """How gates are tried: their training, values of thrift, and further candidates."""
+    """How gates are tried: their training, values of tradeoff, and further candidates."""
 
     train: Train
-    thrifts: Sequence[float]
+    tradeoffs: Sequence[float]
     activation: str = "step"
-    is_price: bool = True  # whether thrifts are prices, or otherwise shares of all costs
-    beside: tuple[tuple[str, Weights], ...] = ()  # kinds of gates without a thrift
+    is_price: bool = True  # whether tradeoffs are prices, or otherwise shares of all costs
+    soft: tuple[tuple[str, Weights], ...] = ()  # kinds of gates without a tradeoff
 
 
 TrainingPathOf = Callable[[SensorProblem, np.random.Generator, Weights], TrainingPath]
-"""It returns how gates of a lesson are trained further from a start."""
+"""It returns how gates of a problem are trained further from a start."""
 
 
 class SensorCandidates(NamedTuple):
@@ -260,71 +266,71 @@ class SensorCandidates(NamedTuple):
     seed: int
 
     def finished(
-        self, best: SensorCandidate, budget: float | None, ways_of: TrainingPathOf
+        self, best: SensorCandidate, budget: float | None, path_of: TrainingPathOf
     ) -> SensorCandidate:
         """Return a candidate after further training on all rows, still within the budget."""
-        lesson = self.everything
+        problem = self.everything
         weights, activation = best.net.weights, best.net.activation
         if best.kind == SOFT:
-            weights = dict(self._again(best, ways_of).beside)[SOFT]
+            weights = dict(self._again(best, path_of).soft)[SOFT]
             return replace(best, net=replace(best.net, weights=weights))
         if best.kind == "always":
-            found = refitted(lesson, sent(weights, lesson.signals.alive), weights.theta)
+            found = refitted(problem, sent(weights, problem.signals.alive), weights.theta)
         else:
-            if not math.isnan(best.thrift):
-                weights = self._trained_on(best, self._again(best, ways_of))
+            if not math.isnan(best.tradeoff):
+                weights = self._trained_on(best, self._again(best, path_of))
             if budget is not None:
-                weights = within(weights, lesson.signals, lesson.costs, budget)
+                weights = within(weights, problem.signals, problem.costs, budget)
             if best.kind == "gates":
                 return replace(best, net=replace(best.net, weights=weights))
             net = GatedNet(weights, activation)
-            found = refitted(lesson, net.gates(lesson.signals), weights.theta)
+            found = refitted(problem, net.gates(problem.signals), weights.theta)
         net = replace(best.net, weights=weights.with_theta(found.theta))
         return replace(best, net=net, gap=found.gap)
 
-    def _trained_on(self, best: SensorCandidate, ways: TrainingPath) -> Weights:
+    def _trained_on(self, best: SensorCandidate, path: TrainingPath) -> Weights:
         """Return gates after further training on all rows, less thrifty if they send too rarely.
 
         More steps make gates more silent at the same tradeoff; the aim is the mean cost before.
         """
-        lesson, thrift = self.everything, best.thrift
+        problem, tradeoff = self.everything, best.tradeoff
         for _ in range(_AGAIN):
-            weights = ways.train(lesson, thrift, best.net.weights)
-            cost = float((fast_sends(weights, lesson.signals) @ lesson.costs).mean())
+            weights = path.train(problem, tradeoff, best.net.weights)
+            cost = float((fast_sends(weights, problem.signals) @ problem.costs).mean())
             if cost >= NEAR * best.cost or cost == 0.0:
                 break
-            thrift *= (cost / best.cost) ** 2 if ways.is_price else best.cost / cost
+            tradeoff *= (cost / best.cost) ** 2 if path.is_price else best.cost / cost
         return weights
 
-    def _again(self, best: SensorCandidate, ways_of: TrainingPathOf) -> TrainingPath:
+    def _again(self, best: SensorCandidate, path_of: TrainingPathOf) -> TrainingPath:
         """Return how gates are trained further, with the same seed each time."""
-        return ways_of(self.everything, np.random.default_rng([self.seed, 1]), best.net.weights)
+        return path_of(self.everything, np.random.default_rng([self.seed, 1]), best.net.weights)
 
 
 class SensorSplit(NamedTuple):
-    """Lessons of the training rows and of the judging rows."""
+    """Lessons of the training rows and of the validation rows."""
 
     learned: SensorProblem
-    judging: SensorProblem
+    validation: SensorProblem
     learns: Flags  # (n_rows,)
 
     @classmethod
     def of(
         cls,
-        lesson: SensorProblem,
+        problem: SensorProblem,
         groups: NDArray[Any],
-        judging: SensorProblem | None,
+        validation: SensorProblem | None,
         rng: np.random.Generator,
     ) -> "SensorSplit":
-        """Hold out rows of a lesson, by their groups, if no other rows judge."""
-        everybody = np.ones(len(lesson.targets), np.bool_)
-        if judging is not None:
-            return cls(lesson, judging, everybody)
+        """Hold out rows of a problem, by their groups, if no other rows judge."""
+        all_rows = np.ones(len(problem.targets), np.bool_)
+        if validation is not None:
+            return cls(problem, validation, all_rows)
         learns = split_by_class(groups, [1 - _HELD_OUT, _HELD_OUT], rng) == 0
         if learns.all() or len(np.unique(groups[learns])) < 2:
-            return cls(lesson, lesson, everybody)
-        learned = lesson.among(learns)._replace(ridge=lesson.ridge)
-        return cls(learned, lesson.among(~learns), learns)
+            return cls(problem, problem, all_rows)
+        learned = problem.among(learns)._replace(ridge=problem.ridge)
+        return cls(learned, problem.among(~learns), learns)
 
 
 class TrainedGates(NamedTuple):
@@ -335,10 +341,10 @@ class TrainedGates(NamedTuple):
     is_interrupted: bool
 
 
-def tried(
+def train_candidates(
     roles: SensorSplit,
     ridge: float | None,
-    ways_of: Callable[[SensorProblem, np.random.Generator], TrainingPath],
+    path_of: Callable[[SensorProblem, np.random.Generator], TrainingPath],
     budgets: Sequence[float | None],
     watch: Watch,
     rng: np.random.Generator,
@@ -346,21 +352,21 @@ def tried(
     """Return the candidates until time is up or Ctrl-C, at least one."""
     learned = roles.learned
     candidates: list[SensorCandidate] = []
-    trying = GateTraining(learned, roles.judging, "step", lambda *_: opened(learned, rng))
+    trying = GateTraining(learned, roles.validation, "step", lambda *_: opened(learned, rng))
     is_interrupted = False
     try:
         with watch.watching(), single_threaded():
             if ridge is None:
-                learned = learned._replace(ridge=best_ridge(learned, roles.judging))
-                trying = trying._replace(lesson=learned)
+                learned = learned._replace(ridge=best_ridge(learned, roles.validation))
+                trying = trying._replace(problem=learned)
             candidates.extend(trying.static())
-            ways = ways_of(learned, rng)
-            trying = trying._replace(train=ways.train, activation=ways.activation)
-            for kind, weights in ways.beside if budgets == [None] else ():
+            path = path_of(learned, rng)
+            trying = trying._replace(train=path.train, activation=path.activation)
+            for kind, weights in path.soft if budgets == [None] else ():
                 soft = trying._replace(activation="sigmoid")
-                candidates.append(soft.judged(kind, weights, math.nan, math.nan))
-            start = ways.train(learned, ways.thrifts[0], opened(learned, rng))
-            for portion in trying.along(ways.thrifts, start, budgets):
+                candidates.append(soft.scored(kind, weights, math.nan, math.nan))
+            start = path.train(learned, path.tradeoffs[0], opened(learned, rng))
+            for portion in trying.along(path.tradeoffs, start, budgets):
                 candidates += portion
     except OutOfTime:
         pass  # candidates so far are kept
@@ -370,5 +376,5 @@ def tried(
         is_interrupted = True
     if not candidates:  # there was no time for one
         sizes = learned.signals.sensor_of.size, learned.costs.size, learned.targets.shape[1]
-        candidates = [trying.judged("always", Weights.zeros(*sizes), math.nan, math.nan)]
+        candidates = [trying.scored("always", Weights.zeros(*sizes), math.nan, math.nan)]
     return TrainedGates(candidates, learned.ridge, is_interrupted)

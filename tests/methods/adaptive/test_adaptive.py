@@ -17,7 +17,7 @@ from bayescascade import AdaptiveClassifier, FeatureCosts, ParameterError, explo
 from bayescascade.costs.items import CostNorms
 from bayescascade.methods.adaptive import alternating, boosted
 from bayescascade.methods.adaptive.alternating import GroupNorm, alternated
-from bayescascade.methods.adaptive.choosing import GateValidation, judged
+from bayescascade.methods.adaptive.choosing import GateValidation, scored
 from bayescascade.methods.adaptive.full import FullClassifier
 from bayescascade.methods.adaptive.gated import Gated
 from bayescascade.methods.adaptive.linear import ColumnScaling, LinearScores
@@ -204,9 +204,9 @@ def test_cuts_worth_a_look_are_those_of_all_cuts(kind):
     nothing = Gated.of(full, np.zeros(3), np.arange(3), np.full(2, 0.5))
     model = replace(nothing, gate=gate, local=local)
     wrong = full.probabilities(X).argmax(axis=1) != y
-    judges = GateValidation(X, y, "rows", np.ones(30, np.bool_), wrong, full.used(X))
+    validation = GateValidation(X, y, "rows", np.ones(30, np.bool_), wrong, full.used(X))
     fit = Fit(at, np.ones(4, np.bool_), 0.3, 0.0, 0.0, 0.0)
-    found = judged(fit, model, judges, items, None)
+    found = scored(fit, model, validation, items, None)
     scores = np.unique(model.scores(X))
     every = []
     for cut in (-np.inf, np.inf, *(0.5 * (scores[1:] + scores[:-1]))):
@@ -215,7 +215,7 @@ def test_cuts_worth_a_look_are_those_of_all_cuts(kind):
         every.append((items.total(items.paid(cutting.used(X))).mean(), np.mean(said != y)))
     assert_allclose([(one.cost, one.error) for one in found], _frontier(every), atol=1e-12)
     for one in found:
-        (again,) = judged(fit, model, judges, items, one.cut)
+        (again,) = scored(fit, model, validation, items, one.cut)
         assert_allclose(again[1:] if isinstance(again, tuple) else
                         (again.error, again.cost, again.sent_share),
                         (one.error, one.cost, one.sent_share), atol=1e-12)  # fmt: skip

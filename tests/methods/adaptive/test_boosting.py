@@ -107,7 +107,7 @@ def test_what_time_ends_has_tried_a_bit_of_everything():
     """If time is up halfway, both penalties and small prices must not be missing."""
     X = np.random.default_rng(0).normal(size=(300, 3))
     model = GreedyMiserClassifier(n_boosted=5, random_state=0).fit(X, X[:, 0] + X[:, 1] > 0)
-    all_fits = list(model._trial.learner.tried(model._trial.judges.learns))
+    all_fits = list(model._trial.learner.tried(model._trial.validation.learns))
     half = all_fits[: len(all_fits) // 2]
     for penalty in ("once", "per_row"):
         every, early = (
@@ -115,8 +115,8 @@ def test_what_time_ends_has_tried_a_bit_of_everything():
         )
         assert max(early) == max(every)
         assert min(early) <= np.quantile(every, 0.25)
-    judged = [(one.fit.penalty, -one.fit.tradeoff) for one in model.path_]
-    assert judged == sorted(judged)
+    scored = [(one.fit.penalty, -one.fit.tradeoff) for one in model.path_]
+    assert scored == sorted(scored)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -50,12 +50,12 @@ def test_the_method_that_can_tell_is_chosen(model):
 
 def test_rows_that_judge_are_not_learned_from():
     """Else what learns by heart would be chosen."""
-    judging = ValidationSplit.of(Sample(*rows(2 * FEW_ROWS)), None, np.random.default_rng(0))
-    assert judging.validation is not None
-    learned, judges = (set(map(tuple, part.X)) for part in judging[:2])
-    assert not learned & judges
-    assert len(learned) + len(judges) == 2 * FEW_ROWS
-    assert abs(len(judges) - FEW_ROWS / 2) <= 1
+    split = ValidationSplit.of(Sample(*rows(2 * FEW_ROWS)), None, np.random.default_rng(0))
+    assert split.validation is not None
+    learned, validation_rows = (set(map(tuple, part.X)) for part in split[:2])
+    assert not learned & validation_rows
+    assert len(learned) + len(validation_rows) == 2 * FEW_ROWS
+    assert abs(len(validation_rows) - FEW_ROWS / 2) <= 1
     assert (
         ValidationSplit.of(Sample(*rows(FEW_ROWS - 1)), None, np.random.default_rng(0)).n_fits == 5
     )
@@ -94,8 +94,8 @@ def test_each_fold_is_judged_by_what_learned_from_the_others(fits):
 def test_rows_that_judge_count_by_their_weights():
     """Else a method that suits rows of little weight would be chosen."""
     (X, y), weights = rows(100), np.arange(1.0, 101.0)
-    judging = ValidationSplit.of(Sample(X, y, weights), None, np.random.default_rng(0))
-    assert judging.errors(y[np.newaxis]) == pytest.approx([weights[y].sum() / weights.sum()])
+    split = ValidationSplit.of(Sample(X, y, weights), None, np.random.default_rng(0))
+    assert split.errors(y[np.newaxis]) == pytest.approx([weights[y].sum() / weights.sum()])
 
 
 def test_a_budget_that_buys_nothing_has_no_method():
@@ -214,7 +214,9 @@ def test_ctrl_c_keeps_what_was_tried(monkeypatch):
     ("n_rows", "n_learned", "n_judges"),
     [(300, [240, 240, 300], 120), (2 * FEW_ROWS, [376, 1501], 499)],
 )
-def test_ctrl_c_in_the_first_round_keeps_the_best(n_rows, n_learned, n_judges, fits, monkeypatch):
+def test_ctrl_c_in_the_first_round_keeps_the_best(
+    n_rows, n_learned, n_validation, fits, monkeypatch
+):
     """It learns from all rows, and is judged by the rows of the first round alone."""
     monkeypatch.setattr(BudgetPruneClassifier, "fit_budgets", interrupted(1))
     monkeypatch.setattr("bayescascade.methods.auto_budget.trying._FEW_METHODS", 1)
@@ -222,7 +224,7 @@ def test_ctrl_c_in_the_first_round_keeps_the_best(n_rows, n_learned, n_judges, f
     model = auto.fit(*linear(n_rows))
     assert (model.is_interrupted_, model.method_, model.skipped_) == (True, "l1", ("prune",))
     assert [n for _, n, *_ in fits] == n_learned
-    assert model.choice_.n_rows == n_judges
+    assert model.choice_.n_rows == n_validation
 
 
 def test_ctrl_c_in_the_last_fit_keeps_that_of_a_fold(fits, monkeypatch):

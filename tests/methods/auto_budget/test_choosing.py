@@ -11,13 +11,13 @@ from bayescascade.methods.auto_budget.trying import (
     ScoredClassifier,
     ValidationSplit,
     best_within,
-    judged as judged_of,
+    scored as judged_of,
 )
 
 N = 200
 
 
-def judged(method, budget, n_wrong, of_method, cost=None, first=0):
+def scored(method, budget, n_wrong, of_method, cost=None, first=0):
     """Return one that gets `n_wrong` rows wrong, from the row `first` on."""
     wrong = np.zeros(N, bool)
     wrong[first : first + n_wrong] = True
@@ -56,14 +56,14 @@ def test_what_buys_nothing_errs_like_the_commonest_class():
 )
 def test_a_method_is_taken_for_a_clear_lead_for_errors_elsewhere_or_as_simple(one, other, taken):
     """Of seven methods and 124 rows one leads by a row or two; on new rows it lost 3 points."""
-    assert chosen([judged(*one), judged(*other)], 1.0) == (taken, 1.0)
+    assert chosen([scored(*one), scored(*other)], 1.0) == (taken, 1.0)
 
 
 def test_a_smaller_budget_is_enough_and_a_larger_one_is_not_spent():
     """Who may spend 3 may spend 1, and nobody spends 5 of 3."""
-    found = [judged("a", b, n, 0.2) for b, n in ((1.0, 30), (3.0, 31), (5.0, 2))]
+    found = [scored("a", b, n, 0.2) for b, n in ((1.0, 30), (3.0, 31), (5.0, 2))]
     assert chosen(found, 3.0) == ("a", 1.0)
-    assert chosen([*found, judged("a", 2.0, 30, 0.2, 0.4)], 3.0) == ("a", 2.0)  # as good, cheaper
+    assert chosen([*found, scored("a", 2.0, 30, 0.2, 0.4)], 3.0) == ("a", 2.0)  # as good, cheaper
     assert chosen(found, 5.0) == ("a", 5.0)
     assert chosen(found, 0.5) is None
 

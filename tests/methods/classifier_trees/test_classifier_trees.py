@@ -17,7 +17,7 @@ from bayescascade.base.errors import (
 )
 from bayescascade.methods.classifier_trees.basis import Basis
 from bayescascade.methods.classifier_trees.growing import GrowingRows, NodeGrowth, grow
-from bayescascade.methods.classifier_trees.judges import prunings
+from bayescascade.methods.classifier_trees.validation import prunings
 
 COSTS = FeatureCosts({0: 1.0, 1: 2.0, 3: 0.5}, groups={"blood": [2, 3]})
 

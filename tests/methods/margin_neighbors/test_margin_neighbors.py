@@ -158,10 +158,10 @@ def test_a_path_of_budgets_is_one_fit(fitted):
     found = [one.validation_cost_ for _, one in model.fit_budgets(limits, *grid(300, 0))]
     assert found == costs
     V, v = grid(200, 5)
-    judged = MarginNeighborsClassifier(**model.get_params(deep=False)).fit(*grid(300, 0), V, v)
-    assert judged.choice_.rows == "validation rows"
-    assert judged.validation_cost_ == pytest.approx(judged.acquisition_cost(V).mean())
-    assert judged.choice_.error == pytest.approx((judged.predict(V) != v).mean())
+    scored = MarginNeighborsClassifier(**model.get_params(deep=False)).fit(*grid(300, 0), V, v)
+    assert scored.choice_.rows == "validation rows"
+    assert scored.validation_cost_ == pytest.approx(scored.acquisition_cost(V).mean())
+    assert scored.choice_.error == pytest.approx((scored.predict(V) != v).mean())
 
 
 @pytest.mark.slow
@@ -192,8 +192,8 @@ def test_few_validation_rows_are_helped_by_training_rows():
     model = MarginNeighborsClassifier(LogisticRegression(), budget=2.0, random_state=0)
     model.fit(X, y, V, v)
     found = model._trial.found
-    assert len(found.judges.labels) == 425
-    assert found.judges.n_settling == model.choice_.n_rows == 25
+    assert len(found.validation.labels) == 425
+    assert found.validation.n_settling == model.choice_.n_rows == 25
     assert model.validation_cost_ == pytest.approx(model.acquisition_cost(V).mean())
     costs = [(one.cost, one.ways.at_ends(one.rule)[0]) for one in found.tried]
     assert all(cost == max(each.mean(), each[:25].mean()) for cost, each in costs)

@@ -18,9 +18,9 @@ def expected_estimates(p, graph, losses, seen_by):
     """Return the expectation of estimated losses over the action drawn, by enumeration."""
     found = np.zeros(len(p))
     for action, chance in enumerate(p):
-        game = Exp3G(len(p), eta=0.3, gamma=0.1)
-        game.learn(np.where(graph[action], losses, np.nan), graph, seen_by)
-        found += chance * game.estimated_losses
+        constants = Exp3G(len(p), eta=0.3, gamma=0.1)
+        constants.learn(np.where(graph[action], losses, np.nan), graph, seen_by)
+        found += chance * constants.estimated_losses
     return found
 
 
@@ -39,21 +39,21 @@ def test_estimates_are_unbiased(rng):
 
 def test_rounds_are_those_of_the_slow_twin(rng):
     """Weights are the exponentials of what was estimated, over rounds with other graphs."""
-    game = Exp3G(5, eta=0.2, gamma=0.3)
+    constants = Exp3G(5, eta=0.2, gamma=0.3)
     q = np.full(5, 0.2)
     for _ in range(50):
         graph, losses = graph_of(rng, 5), rng.random(5)
         explores = np.array([True, False, True, False, False])
-        p = game.probabilities(explores)
+        p = constants.probabilities(explores)
         np.testing.assert_allclose(p, 0.7 * q + 0.3 * explores / 2, atol=1e-12)
         action = rng.choice(5, p=p)
-        game.learn(np.where(graph[action], losses, np.nan), graph, p)
+        constants.learn(np.where(graph[action], losses, np.nan), graph, p)
         for i in range(5):
             if graph[action, i]:
                 seen = sum(p[j] for j in range(5) if graph[j, i])
                 q[i] *= np.exp(-0.2 * losses[i] / seen)
         q /= q.sum()
-        np.testing.assert_allclose(game.weights, q, atol=1e-9)
+        np.testing.assert_allclose(constants.weights, q, atol=1e-9)
 
 
 @pytest.mark.parametrize(

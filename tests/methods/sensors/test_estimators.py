@@ -105,8 +105,8 @@ def test_the_best_and_cheapest_sensor_is_added_first(monkeypatch):
     assert first_sensors([1.0, 100.0, 2.0]) == [0, 0, 0, 0]
     fitted = trying._fitted
 
-    def start(lesson, judging, weights):
-        found, loss = fitted(lesson, judging, weights)
+    def start(problem, validation, weights):
+        found, loss = fitted(problem, validation, weights)
         return found, loss if (weights.offsets > 0).any() else 0.25
 
     monkeypatch.setattr(trying, "_fitted", start)

@@ -93,17 +93,17 @@ def test_sums_are_those_row_by_row(activation):
 @pytest.mark.parametrize("kind", ["sigmoid", "relu"])
 def test_slopes_of_soft_gates_are_differences(kind, n_classes):
     """Training walks along them; without the penalty's part they are off."""
-    lesson = lesson_of(n_classes=n_classes, dead=True)
-    found, tradeoff = weights_of(lesson.targets.shape[1], 1), 0.3
+    problem = lesson_of(n_classes=n_classes, dead=True)
+    found, tradeoff = weights_of(problem.targets.shape[1], 1), 0.3
     places = np.arange(30)
 
     def value(flat, price=tradeoff):
         posterior_like = unflat(flat)
-        gates = GatedNet(posterior_like, kind).gates(lesson.signals)
-        outputs = GatedNet(posterior_like, kind).outputs(lesson.signals)
+        gates = GatedNet(posterior_like, kind).gates(problem.signals)
+        outputs = GatedNet(posterior_like, kind).outputs(problem.signals)
         squares = sum(np.sum(p**2) for p in posterior_like[2:4])
-        loss = lesson.loss.rows(outputs, lesson.targets).mean()
-        return loss + price * (gates @ lesson.costs).mean() + 0.5 * lesson.ridge / 30 * squares
+        loss = problem.loss.rows(outputs, problem.targets).mean()
+        return loss + price * (gates @ problem.costs).mean() + 0.5 * problem.ridge / 30 * squares
 
     ends = np.cumsum([part.size for part in found])[:-1]
 
@@ -112,7 +112,7 @@ def test_slopes_of_soft_gates_are_differences(kind, n_classes):
         return Weights(*(p.reshape(s.shape) for p, s in zip(parts, found, strict=True)))
 
     flat = np.concatenate([np.ravel(part) for part in found])
-    slope = _Slopes(lesson, np.float32(tradeoff), kind, np.random.default_rng(0)).at(
+    slope = _Slopes(problem, np.float32(tradeoff), kind, np.random.default_rng(0)).at(
         Weights(*(np.float32(part) for part in found)), places
     )
     slope = np.concatenate([np.ravel(part) for part in slope])
@@ -125,15 +125,15 @@ def test_slopes_of_soft_gates_are_differences(kind, n_classes):
 
 def test_straight_through_passes_the_derivative_by_the_gate():
     """Where gates are sure, draws are as good as steps, and the slope is that by the step."""
-    lesson, found = lesson_of(), weights_of()
+    problem, found = lesson_of(), weights_of()
     sure = found._replace(gates=1e5 * found.gates, offsets=1e5 * found.offsets)
-    slope = _Slopes(lesson, np.float32(0.0), "straight_through", np.random.default_rng(0)).at(
+    slope = _Slopes(problem, np.float32(0.0), "straight_through", np.random.default_rng(0)).at(
         Weights(*(np.float32(part) for part in sure)), np.arange(30)
     )
-    outputs = GatedNet(sure).outputs(lesson.signals)
-    errors = (chances_of(outputs) - lesson.targets) / 30
+    outputs = GatedNet(sure).outputs(problem.signals)
+    errors = (chances_of(outputs) - problem.targets) / 30
     assert_allclose(slope.cloud, errors.sum(axis=0), atol=1e-5)
-    sent = fast_sends(sure, lesson.signals)[:, 1]
+    sent = fast_sends(sure, problem.signals)[:, 1]
     ridged = errors[sent].sum(axis=0) + sure.constants[1] / 30
     assert_allclose(slope.constants[1], ridged, atol=1e-5)
 
@@ -141,23 +141,23 @@ def test_straight_through_passes_the_derivative_by_the_gate():
 @pytest.mark.parametrize("n_classes", [3, 0])
 def test_refits_are_minima_and_their_gaps_hold(n_classes):
     """The gap bounds what another optimizer finds, also after a few iterations."""
-    lesson = lesson_of(n_classes=n_classes)
-    gates = fast_sends(weights_of(), lesson.signals).astype(float)
-    start = np.zeros((9, lesson.targets.shape[1]))
-    best = refitted(lesson, gates, start)
+    problem = lesson_of(n_classes=n_classes)
+    gates = fast_sends(weights_of(), problem.signals).astype(float)
+    start = np.zeros((9, problem.targets.shape[1]))
+    best = refitted(problem, gates, start)
     assert best.gap < 1e-6
-    design = np.column_stack([lesson.signals.features * gates[:, OWNER], gates, np.ones(30)])
+    design = np.column_stack([problem.signals.features * gates[:, OWNER], gates, np.ones(30)])
 
     def value(flat):
         theta = flat.reshape(start.shape)
-        loss = lesson.loss.rows(design @ theta, lesson.targets).mean()
+        loss = problem.loss.rows(design @ theta, problem.targets).mean()
         return loss + 0.5 / 30 * np.sum(theta**2)
 
     other = minimize(value, start.ravel(), method="BFGS")
     assert best.value == pytest.approx(other.fun, abs=1e-6)
     assert value(best.theta.ravel()) == pytest.approx(best.value)
     if n_classes:
-        early = refitted(lesson, gates, start, max_iter=2)
+        early = refitted(problem, gates, start, max_iter=2)
         assert 1e-4 < early.value - best.value <= early.gap
 
 
@@ -204,8 +204,8 @@ def test_greedy_sets_take_the_best_for_its_cost():
     x[:, 1] = x[:, 0] + 0.01 * rng.normal(size=400)
     signals = Signals(x, np.ones((400, 3), bool), np.arange(3))
     targets = np.eye(2)[(x[:, 0] > 0).astype(int)]
-    lesson = SensorProblem(signals, targets, SOFTMAX, np.array([2.0, 1.0, 1.0]), 1.0)
-    sets = list(greedy_sets(lesson, lesson))
+    problem = SensorProblem(signals, targets, SOFTMAX, np.array([2.0, 1.0, 1.0]), 1.0)
+    sets = list(greedy_sets(problem, problem))
     assert (sets[0][0].offsets > 0).tolist() == [False, False, False]
     assert_allclose(chances_of(sets[0][1].theta[-1:])[0], targets.mean(axis=0), atol=0.01)
     assert (sets[1][0].offsets > 0).tolist() == [False, True, False]
@@ -219,13 +219,13 @@ def test_training_finds_who_is_needed():
     x = rng.normal(size=(2000, 4))
     y = np.where(x[:, 0] > 0, x[:, 1] > 0, x[:, 3] > 0).astype(int)
     signals = Signals(x, np.ones((2000, 2), bool), np.array([0, 0, 1, 1]))
-    lesson = SensorProblem(signals, np.eye(2)[y], SOFTMAX, np.ones(2), 1.0)
-    start = opened(lesson, rng)
-    gated = trained(lesson, 0.05, start, 1500, "straight_through", rng)
+    problem = SensorProblem(signals, np.eye(2)[y], SOFTMAX, np.ones(2), 1.0)
+    start = opened(problem, rng)
+    gated = trained(problem, 0.05, start, 1500, "straight_through", rng)
     outputs = GatedNet(gated).outputs(signals)
     right = (outputs.argmax(axis=1) == y).mean()
     assert right > 0.9
-    always_best = refitted(lesson, np.ones((2000, 2)), start.theta)
+    always_best = refitted(problem, np.ones((2000, 2)), start.theta)
     design = np.column_stack([x, np.ones((2000, 3))])
     assert right > ((design @ always_best.theta).argmax(axis=1) == y).mean() + 0.05
     assert fast_sends(gated, signals).mean() < 0.9
@@ -288,8 +288,8 @@ def test_relaxed_gates_follow_their_shares():
     x = rng.normal(size=(250, 4))
     y = np.where(x[:, 0] > 0, x[:, 1] > 0, x[:, 3] > 0).astype(int)
     signals = Signals(x, np.ones((250, 2), bool), np.array([0, 0, 1, 1]))
-    lesson = SensorProblem(signals, np.eye(2)[y], SOFTMAX, np.ones(2), 1.0)
-    found = relaxed(lesson, 0.6, opened(lesson, rng))
+    problem = SensorProblem(signals, np.eye(2)[y], SOFTMAX, np.ones(2), 1.0)
+    found = relaxed(problem, 0.6, opened(problem, rng))
     assert fast_sends(found, signals).mean() < 0.9
     outputs = GatedNet(found).outputs(signals)
     assert (outputs.argmax(axis=1) == y).mean() > 0.7

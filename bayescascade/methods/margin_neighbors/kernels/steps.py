@@ -198,7 +198,7 @@ def is_right(scores, place, added, more, label):
 
 
 @inner_kernel
-def estimate(around, near, n_near, is_known, is_asked, base, told):
+def estimate(around, near, n_near, is_known, is_acquired, base, told):
     """Fill in estimates: shares of neighbors that are right, now and with each further feature."""
     n_features, n_scores = around.parts.shape[1], around.offset.size
     told.votes[:] = 0.0
@@ -233,7 +233,7 @@ def estimate(around, near, n_near, is_known, is_asked, base, told):
         if is_right(base, place, told.rest[last + 1], told.rest[last + 1], label):
             right += weight
         for feature in range(n_features):
-            if is_asked[feature]:
+            if is_acquired[feature]:
                 continue
             for score in range(n_scores):
                 told.rest[last + 2, score] = -told.rest[feature, score]
@@ -258,11 +258,11 @@ def price(around, paid, feature):
 
 
 @inner_kernel
-def best_feature(around, told, paid, is_asked, spent, max_cost):
+def best_feature(around, told, paid, is_acquired, spent, max_cost):
     """Return the next feature, -1 if none fits, and its accuracy minus its price."""
     best, best_value, best_cost = -1, -np.inf, np.inf
-    for feature in range(is_asked.size):
-        if is_asked[feature]:
+    for feature in range(is_acquired.size):
+        if is_acquired[feature]:
             continue
         cost = price(around, paid, feature)
         if cost > 0.0 and spent + cost > max_cost * (1.0 + _ROUNDING):
@@ -303,11 +303,11 @@ def follow(
     parts (m, d, c): contributions of their features; own (m,) int64: the training row that is the
     row itself, and so no neighbor, or -1; flags (2, d) bool and told are workspace.
     """
-    is_known, is_asked = flags[0], flags[1]
+    is_known, is_acquired = flags[0], flags[1]
     n_scores = around.offset.size
     for one in range(rows.shape[0]):
         is_known[:] = False
-        is_asked[:] = False
+        is_acquired[:] = False
         work.paid[:] = False
         work.distances[:] = 0.0
         if own[one] >= 0:
@@ -328,7 +328,7 @@ def follow(
                 routes.scores[one, step, score] = total
             for label in range(now.votes.size):
                 routes.votes[one, step, label] = now.votes[label]
-            feature, value = best_feature(around, now, work.paid, is_asked, spent, stop.max_cost)
+            feature, value = best_feature(around, now, work.paid, is_acquired, spent, stop.max_cost)
             routes.gains[one, step] = value - now.accuracy[0]
             routes.following[one] = feature
             if step < is_known.size and routes.order[one, step] >= 0:
@@ -351,7 +351,7 @@ def follow(
             for item in range(around.costs.size):
                 if work.paid[item]:
                     spent += around.costs[item]
-            is_asked[feature] = True
+            is_acquired[feature] = True
             first, end = around.starts[feature], around.starts[feature + 1]
             if np.isnan(rows[one, first]):
                 continue
@@ -363,5 +363,5 @@ def follow(
                     difference = around.columns[column, row] - value
                     work.distances[row] += difference * difference
             n_near = find_near(around, work, n_near)
-            estimate(around, work.near, n_near, is_known, is_asked, work.base, told)
+            estimate(around, work.near, n_near, is_known, is_acquired, work.base, told)
         routes.n_steps[one] = step

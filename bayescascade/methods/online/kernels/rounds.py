@@ -44,23 +44,23 @@ class GateRounds(NamedTuple):
 
 @kernel
 def play(
-    game: RoundConstants, standing: RoundSums, rows: GateRounds, first: int, most_labels: float
+    constants: RoundConstants, totals: RoundSums, rows: GateRounds, first: int, most_labels: float
 ) -> int:
     """Play rows from `first` on; return the row with a missing label, or the end."""
-    losses, sums, weights = standing.losses, standing.sums, standing.scratch
+    losses, sums, weights = totals.losses, totals.sums, totals.scratch
     n_experts = losses.shape[0]
     for row in range(first, rows.labels.shape[0]):
         t = sums[0] + 1.0
-        eta, gamma = game.eta, game.gamma
-        if game.rates != HORIZON:
+        eta, gamma = constants.eta, constants.gamma
+        if constants.rates != HORIZON:
             variance = 1.0
-            if game.rates == ADAPTIVE:
+            if constants.rates == ADAPTIVE:
                 variance = sums[3] / t
-            eta *= (game.log_experts / t) ** (2.0 / 3.0) * variance ** (-1.0 / 3.0)
-            eta = min(eta, 2.0 * game.cost / variance)
-            if game.rates == ANYTIME and t > 1.0:
+            eta *= (constants.log_experts / t) ** (2.0 / 3.0) * variance ** (-1.0 / 3.0)
+            eta = min(eta, 2.0 * constants.cost / variance)
+            if constants.rates == ANYTIME and t > 1.0:
                 eta = min(eta, sums[4])
-            gamma = min(np.sqrt(eta * variance / (2.0 * game.cost)), 1.0)
+            gamma = min(np.sqrt(eta * variance / (2.0 * constants.cost)), 1.0)
         least = losses[0]
         for i in range(1, n_experts):
             least = min(least, losses[i])
@@ -71,7 +71,7 @@ def play(
             if rows.decisions[row, i] < 0:
                 asking += weights[i]
         chance = asking / total
-        chance = (1.0 - gamma) * chance + gamma if game.is_mixed else max(chance, gamma)
+        chance = (1.0 - gamma) * chance + gamma if constants.is_mixed else max(chance, gamma)
         asks = rows.uniforms[row, 0] < chance
         label = rows.labels[row]
         if asks and label < 0:
@@ -82,15 +82,15 @@ def play(
             mean, square = 0.0, 0.0
             for i in range(n_experts):
                 decision = rows.decisions[row, i]
-                loss = game.cost if decision < 0 else 1.0 if decision != label else 0.0
+                loss = constants.cost if decision < 0 else 1.0 if decision != label else 0.0
                 mean += weights[i] * loss
                 square += weights[i] * loss * loss
-                if decision >= 0 or not game.is_known:
+                if decision >= 0 or not constants.is_known:
                     losses[i] += loss / chance
             mean, square = mean / total, square / total
             sums[3] += max(square - mean * mean, 0.0) / chance
             sums[1] += 1.0
-            sums[2] += game.cost
+            sums[2] += constants.cost
             rows.answers[row] = label
         else:
             aim, at = rows.uniforms[row, 1] * (total - asking), -1
@@ -101,10 +101,10 @@ def play(
                     if aim < 0.0:
                         break
             rows.answers[row] = rows.decisions[row, at]
-        if game.is_known:
+        if constants.is_known:
             for i in range(n_experts):
                 if rows.decisions[row, i] < 0:
-                    losses[i] += game.cost
+                    losses[i] += constants.cost
         if asks and sums[1] >= most_labels:
             return row + 1
     return int(rows.labels.shape[0])

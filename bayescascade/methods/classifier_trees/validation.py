@@ -1,4 +1,4 @@
-"""The judging rows of trees of classifiers, the candidates, and the best prunings.
+"""The validation rows of trees of classifiers, the candidates, and the best prunings.
 
 A row that reaches a node pays for the purchases of the node. So the cost of a subtree beyond its
 root is a sum over its other nodes, and a pruning that minimizes
@@ -7,9 +7,9 @@ root is a sum over its other nodes, and a pruning that minimizes
 
 is found bottom up: a node becomes a leaf once its own errors are at most the minimum for its
 subtree. With tradeoff 0, these are the nodes whose subtrees gain nothing; they come first. The
-judging rows are not learned from, so a subtree may have more errors than its root. As the tradeoff
-grows, each node becomes a leaf once, in order of its subtree's gain in errors per cost. These
-prunings are nested (Breiman and others, 1984, chapter 3, with costs instead of the number of
+validation rows are not learned from, so a subtree may have more errors than its root. As the
+tradeoff grows, each node becomes a leaf once, in order of its subtree's gain in errors per cost.
+These prunings are nested (Breiman and others, 1984, chapter 3, with costs instead of the number of
 leaves).
 """
 
@@ -31,7 +31,7 @@ from bayescascade.report.numbers import cost_texts, count_texts
 from bayescascade.report.page import Numbers, Page, PrintedTable
 
 _HELD_OUT = 0.25
-"""Share of held-out judging rows if no validation rows are given.
+"""Share of held-out validation rows if no validation rows are given.
 
 For few rows, cross-validation as for forests was no better (errors in percent within 10, 20, 30, 50
 and 100 % of Turney's prices, five splits; with a held-out quarter first): trees on hepatitis 17.4,
@@ -62,7 +62,7 @@ _MOST_OUTPUTS = 3  # classes with a column each
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ScoredTree:
-    """A candidate with its error and cost on the judging rows."""
+    """A candidate with its error and cost on the validation rows."""
 
     tree: ClassifierTree
     error: float  # error rate
@@ -70,14 +70,14 @@ class ScoredTree:
 
 
 class TreeValidation(NamedTuple):
-    """The judging rows."""
+    """The validation rows."""
 
     rows: Matrix
     labels: Integers
     words: str
     learns: Flags  # (n_training_rows,), which rows are learned from
 
-    def judge(self, tree: ClassifierTree, items: CostItems) -> dict[str, Any]:
+    def scored(self, tree: ClassifierTree, items: CostItems) -> dict[str, Any]:
         """Return the parts of a `ScoredTree`: a tree, its error and its mean cost."""
         wrong = tree.predict_proba(self.rows).argmax(axis=1) != self.labels
         costs = items.total(items.paid(tree.has))[tree.apply(self.rows)]
@@ -90,12 +90,12 @@ class TreeCandidates(NamedTuple):
     candidates: tuple[ScoredTree, ...]
     training: TrainingRows
     everything: GrowingRows
-    judges: TreeValidation
+    validation: TreeValidation
     watch: Watch
 
 
-def judges_of(training: TrainingRows, chooses: bool, random_state: Any) -> TreeValidation:
-    """Return the judging rows: validation rows, held-out rows, or all if nothing is chosen."""
+def validation_of(training: TrainingRows, chooses: bool, random_state: Any) -> TreeValidation:
+    """Return the validation rows: given ones, held-out ones, or all if nothing is chosen."""
     learns = np.ones(len(training.rows), np.bool_)
     if training.validation_labels is not None:
         return TreeValidation(
@@ -217,9 +217,9 @@ def path_words(tree: ClassifierTree, names: list[str]) -> list[str]:
             if child >= 0:
                 ways[child] = f"{ways[place]}, {side}" if ways[place] else side
     told = []
-    for way, has in zip(ways, tree.has, strict=True):
+    for conditions, has in zip(ways, tree.has, strict=True):
         read = ", ".join(names[feature] for feature in np.flatnonzero(has))
-        told.append(f"{way or 'any row'}: reads {read or 'nothing'}")
+        told.append(f"{conditions or 'any row'}: reads {read or 'nothing'}")
     return told
 
 
