@@ -211,7 +211,7 @@ def test_ctrl_c_keeps_what_was_tried(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("n_rows", "n_learned", "n_judges"),
+    ("n_rows", "n_learned", "n_validation"),
     [(300, [240, 240, 300], 120), (2 * FEW_ROWS, [376, 1501], 499)],
 )
 def test_ctrl_c_in_the_first_round_keeps_the_best(
