@@ -243,23 +243,23 @@ class Archive(Generic[S]):
             history.snapshots, self._texts, history.records, strict=True
         ):
             texts += map(self._record_text, records[len(texts) :])
-            told = {
+            fields = {
                 **snapshot._asdict(),
                 "replicas": [self._encode_chain(chain) for chain in snapshot.replicas],
                 "best": self._encode_chain(snapshot.best),
             }
-            chains.append(f'{{"snapshot": {_dumps(told)}, "records": [{", ".join(texts)}]}}')
+            chains.append(f'{{"snapshot": {_dumps(fields)}, "records": [{", ".join(texts)}]}}')
         return f'{json.dumps(self._header)[:-1]}, "chains": [{", ".join(chains)}]}}'
 
     def _record_text(self, record: Record[S]) -> str:
-        told = record._asdict()
-        told["values"] = {name: encode(value) for name, value in record.values.items()}
+        fields = record._asdict()
+        fields["values"] = {name: encode(value) for name, value in record.values.items()}
         for name in ("proposed", "accepted"):
-            told[name] = {move: int(count) for move, count in told[name].items()}
-        del told["state"]
+            fields[name] = {move: int(count) for move, count in fields[name].items()}
+        del fields["state"]
         if record.state is not None:
-            told["state"] = self._encode(record.state)
-        return _dumps(told)
+            fields["state"] = self._encode(record.state)
+        return _dumps(fields)
 
     def _encode_chain(self, chain: ChainState[S]) -> list[object]:
         return [self._encode(chain.state), chain.log_density]

@@ -187,8 +187,8 @@ def choose_moves(target: Target[S], moves: Mapping[str, Move[S]] | None) -> Move
         raise SamplerValueError(f"target must have a log_density method, got {target!r}")
     if moves is None:
         if isinstance(target, ProvidesAdvance):
-            told = target.move_weights() if isinstance(target, ProvidesMoveWeights) else {}
-            return MoveChoice(None, None, tuple(told))
+            by_move = target.move_weights() if isinstance(target, ProvidesMoveWeights) else {}
+            return MoveChoice(None, None, tuple(by_move))
         if not isinstance(target, ProvidesMoves):
             raise SamplerValueError("moves must be given when the target has no moves(), got None")
         moves = target.moves()
@@ -271,8 +271,12 @@ def run_blocks(program: Program[S], snapshot: Snapshot[S], n_blocks: int) -> Chu
 
 def describe(target: Target[S], state: S) -> Mapping[str, float]:
     """Return the target's description of `state`, empty if it has none."""
-    told = getattr(target, "describe", None)  # isinstance of a protocol is slow
-    return {} if told is None else {name: float(value) for name, value in told(state).items()}
+    described = getattr(target, "describe", None)  # isinstance of a protocol is slow
+    return (
+        {}
+        if described is None
+        else {name: float(value) for name, value in described(state).items()}
+    )
 
 
 def restore_generator(state: BitGeneratorState) -> np.random.Generator:

@@ -242,9 +242,9 @@ def _collect(
     records = tuple(chain[counted] for chain in history.records)
     move_names = tuple(records[0][0].proposed) if records[0] else program.choice.names
     proposed, accepted = (
-        {name: np.array([[getattr(one, told)[name] for one in c] for c in records], np.int64)
+        {name: np.array([[getattr(one, kind)[name] for one in c] for c in records], np.int64)
          for name in move_names}
-        for told in ("proposed", "accepted")
+        for kind in ("proposed", "accepted")
     )  # fmt: skip
     return Run(
         method=program.method,

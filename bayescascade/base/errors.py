@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from bayescascade.base.texts import printable
 
-_MOST_TOLD = 5  # columns that a warning names
+_MOST_NAMED = 5  # columns that a warning names
 
 
 class BayesCascadeError(Exception):
@@ -107,12 +107,12 @@ class UnknownLevelWarning(UserWarning):
         self.n_rows, self.levels, self.meaning = n_rows, dict(levels), meaning
 
     def __str__(self) -> str:
-        told = [_cell_words(name, level) for name, level in self.levels.items()]
-        more = f" and {len(told) - _MOST_TOLD} more columns" if len(told) > _MOST_TOLD else ""
+        texts = [_cell_words(name, level) for name, level in self.levels.items()]
+        more = f" and {len(texts) - _MOST_NAMED} more columns" if len(texts) > _MOST_NAMED else ""
         rows = "1 row has" if self.n_rows == 1 else f"{self.n_rows:,} rows have"
         such = "" if self.n_rows == 1 else "such as "
         return (
-            f"{rows} values that fit did not see ({such}{', '.join(told[:_MOST_TOLD])}{more}): "
+            f"{rows} values that fit did not see ({such}{', '.join(texts[:_MOST_NAMED])}{more}): "
             f"such a cell {self.meaning}"
         )
 

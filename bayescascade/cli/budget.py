@@ -263,10 +263,10 @@ class FoundWithin:
         some = "the test rows"
         if curve.n_rows < parts.n_rows[-1]:
             some = f"{curve.n_rows:,} of the test rows, as many as the time limit allows"
-        told = Pieces([f"measured on {some}; ±: standard error", *curve.nothing_texts], "dim")
+        legend = Pieces([f"measured on {some}; ±: standard error", *curve.nothing_texts], "dim")
         table = curve.table(curve.labels, "budget", self._choices() if self._is_auto else None)
         notes = (Pieces([text]) for text in model.notes_)
-        page = (Heading(heading), Pieces([split]), *few, *notes, BLANK, table, BLANK, told)
+        page = (Heading(heading), Pieces([split]), *few, *notes, BLANK, table, BLANK, legend)
         if not self._is_auto:
             return page
         settings = [f"budget {amount:.12g}: {one.settings_text}" for amount, one in self.fitted]

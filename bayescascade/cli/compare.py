@@ -138,8 +138,8 @@ class _Compared(NamedTuple):
     def ended(self) -> str:
         """Return how much is finished, if Ctrl-C ended it."""
         n_finished = sum(len(each.outcomes) for each in self.finished)
-        told = f"{n_finished} of {self.n_fits} fits were finished"
-        return told if self.finished[-1].interrupted else ""
+        text = f"{n_finished} of {self.n_fits} fits were finished"
+        return text if self.finished[-1].interrupted else ""
 
 
 def _models(text: str) -> tuple[str, ...]:

@@ -120,7 +120,7 @@ class _Compressed:
             [Numbers("kept", [f"{n:,}" for n, _ in errors]), Numbers("error", texts)],
             "classified by",
         )
-        told = ["error: of the test rows; ±: standard error"]
+        notes = ["error: of the test rows; ±: standard error"]
         if "before" not in self._errors:
-            told.append("nearest row: not measured, because there is a --time-limit")
-        return (*self._model.page(), BLANK, Pieces([split]), table, Pieces(told, "dim"))
+            notes.append("nearest row: not measured, because there is a --time-limit")
+        return (*self._model.page(), BLANK, Pieces([split]), table, Pieces(notes, "dim"))

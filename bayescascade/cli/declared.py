@@ -42,11 +42,11 @@ def option_of(name: str, models: Models) -> Option:
     having = {m: each.declared()[name] for m, each in models.items() if name in each.declared()}
     first = next(iter(having.values()))
     suffix = _defaults(having, len(models))
-    told = f"{first.about}. [{suffix}]" if suffix else f"{first.about}."
+    text = f"{first.about}. [{suffix}]" if suffix else f"{first.about}."
     if isinstance(first, Flag):
-        return click.option(first.option, name, is_flag=True, help=told)
+        return click.option(first.option, name, is_flag=True, help=text)
     return click.option(
-        first.option, name, type=_type(having.values()), metavar=first.metavar, help=told
+        first.option, name, type=_type(having.values()), metavar=first.metavar, help=text
     )
 
 
@@ -109,8 +109,10 @@ def _defaults(having: Mapping[str, Parameter[Any]], n_models: int) -> str:
         groups.setdefault(declared.words_of(declared.in_commands), []).append(model)
     if len(having) == n_models and len(groups) == 1:
         return next(iter(groups))
-    told = {", ".join(models): words for words, models in groups.items()}
-    return "; ".join(f"{models}: {words}" if words else models for models, words in told.items())
+    by_models = {", ".join(models): words for words, models in groups.items()}
+    return "; ".join(
+        f"{models}: {words}" if words else models for models, words in by_models.items()
+    )
 
 
 def parameters_of(options: Mapping[str, Any], declared: type[Parameters]) -> dict[str, Any]:

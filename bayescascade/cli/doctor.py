@@ -53,10 +53,10 @@ def doctor(as_json: bool) -> None:
 def _requirements() -> Iterator[tuple[str, str, str]]:
     """Yield package, minimum version ("" for any) and extra ("" for none) of each requirement."""
     try:
-        told = requires("bayescascade") or []
+        requirements = requires("bayescascade") or []
     except PackageNotFoundError:  # it is not installed
         return
-    for requirement in told:
+    for requirement in requirements:
         wanted, _, marker = requirement.partition(";")
         name = re.match(r"[\w.-]+", wanted)
         extra = re.search(r"extra == ['\"]([\w-]+)", marker)
@@ -124,10 +124,10 @@ def _kernels() -> dict[str, Any]:
 def _memory() -> dict[str, float | None]:
     """Return gigabytes; None if the system does not report them."""
     try:
-        told = Path("/proc/meminfo").read_text(encoding="utf-8")
+        text = Path("/proc/meminfo").read_text(encoding="utf-8")
     except OSError:
-        told = ""
-    sizes = dict(re.findall(r"^(\w+):\s+(\d+) kB$", told, re.MULTILINE))
+        text = ""
+    sizes = dict(re.findall(r"^(\w+):\s+(\d+) kB$", text, re.MULTILINE))
     names = {"total": "MemTotal", "available": "MemAvailable"}
     return {name: int(sizes[key]) / 1e6 if key in sizes else None for name, key in names.items()}
 
@@ -214,7 +214,7 @@ def _echo(found: dict[str, Any]) -> None:
         ],
     }
     width = max(map(len, lines)) + 3
-    told = [
+    texts = [
         Pieces(
             [" ".join(piece.split()) for piece in pieces], indent=width, first=label.ljust(width)
         )
@@ -226,7 +226,7 @@ def _echo(found: dict[str, Any]) -> None:
     echo_page(
         (
             Heading([f"bayescascade {found['bayescascade']}", python]),
-            *told,
+            *texts,
             BLANK,
             *(advice or [everything_is_well]),
         )

@@ -83,14 +83,14 @@ def explain(
     explaining: Explaining = in_role(Explaining, fitted, "explain", model)
     decision = decision_options(fitted, model, threshold, class_costs)
     source = open_for(fitted, data)
-    told = list(_told(explaining, source, rows, decision))
+    explained = list(_explained_rows(explaining, source, rows, decision))
     if as_json:
-        echo_json({"source": source.label, "rows": told})
+        echo_json({"source": source.label, "rows": explained})
     else:
-        echo_page(_page(told))
+        echo_page(_page(explained))
 
 
-def _told(
+def _explained_rows(
     model: Any, source: "Source", rows: tuple[int, float], decision: dict[str, Any]
 ) -> Iterator[dict[str, Any]]:
     """Yield a record for each of the rows."""
@@ -110,8 +110,8 @@ def _told(
         low = max(first, first_row)
         of_block = cells.iloc[low - first_row : max(0, int(min(last, end)) - first_row + 1)]
         if len(of_block):
-            told: pd.DataFrame = model.explain_rows(of_block, first_row=low, **decision)
-            for number, record in enumerate(told.to_dict("records"), low):
+            frame: pd.DataFrame = model.explain_rows(of_block, first_row=low, **decision)
+            for number, record in enumerate(frame.to_dict("records"), low):
                 yield {"row": number, **{str(name): value for name, value in record.items()}}
         if end >= last:
             return

@@ -93,9 +93,11 @@ def _spell(column: Any, cells: Any, filled: Any, spelled: dict[str, str]) -> Non
             spelled.setdefault(level_text(column.levels[code]), text)
     gaps = (cells.isna() & filled[column.name].notna()).to_numpy()
     if gaps.any():
-        told = filled[column.name].astype(object)
-        told[gaps] = [spelled.get(text, text) for text in map(level_text, told[gaps])]
-        filled[column.name] = told
+        filled_cells = filled[column.name].astype(object)
+        filled_cells[gaps] = [
+            spelled.get(text, text) for text in map(level_text, filled_cells[gaps])
+        ]
+        filled[column.name] = filled_cells
 
 
 def _stored_types(source: "Source") -> dict[str, Any]:

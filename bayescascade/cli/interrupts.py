@@ -18,7 +18,7 @@ def single_interrupts() -> Iterator[None]:
 
     The first ends a search; a second would interrupt it while it collects its results.
     """
-    is_new = _told_apart()
+    is_new = _press_filter()
 
     def press(*_: object) -> None:
         if is_new():
@@ -34,7 +34,7 @@ def deferred_interrupts() -> Iterator[Callable[[], bool]]:
 
     So files are not left half written.
     """
-    is_new, pressed = _told_apart(), threading.Event()
+    is_new, pressed = _press_filter(), threading.Event()
 
     def press(*_: object) -> None:
         if not is_new():
@@ -47,7 +47,7 @@ def deferred_interrupts() -> Iterator[Callable[[], bool]]:
         yield pressed.is_set
 
 
-def _told_apart() -> Callable[[], bool]:
+def _press_filter() -> Callable[[], bool]:
     """Return a function that says for each signal whether it is a new Ctrl-C."""
     last = -math.inf
 

@@ -209,10 +209,10 @@ def _ended_words(model: Any, words: str) -> str:
     )
     is_undrawn = exact is not None and model.draws_states and not summary.n_draws
     drawn = "; there are no posterior draws" if is_undrawn else ""
-    told = f"{words or f'the {model.learned_word} is'} the best found so far"
+    text = f"{words or f'the {model.learned_word} is'} the best found so far"
     if summary.certificate is not None and summary.certificate.gap == 0:  # it is not only that
-        told = summary.found_words(model.learned_word)
-    return f"{told}{drawn}{goes_on}"
+        text = summary.found_words(model.learned_word)
+    return f"{text}{drawn}{goes_on}"
 
 
 def on_folds(

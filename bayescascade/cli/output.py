@@ -93,17 +93,17 @@ def note(text: str) -> None:
     from bayescascade.report.layout import wrap
 
     context = click.get_current_context(silent=True)
-    told = set() if context is None else context.meta.setdefault("bayescascade.notes", set())
-    if text in told:
+    known = set() if context is None else context.meta.setdefault("bayescascade.notes", set())
+    if text in known:
         return
-    told.add(text)
+    known.add(text)
     first, *others = wrap(f"note: {text}", _layout_options(sys.stderr)["width"], hanging=2)
     say("\n  ".join([first, *others]))
 
 
-def interrupted(told: str) -> NoReturn:
+def interrupted(text: str) -> NoReturn:
     """Say what was saved after Ctrl-C, and end the command."""
-    said = told if told.startswith("interrupted") else f"interrupted: {told}"
+    said = text if text.startswith("interrupted") else f"interrupted: {text}"
     say(said)
     click.get_current_context().exit(INTERRUPTED)
 

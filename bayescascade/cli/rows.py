@@ -16,7 +16,7 @@ from bayescascade.data.declarations import Declarations
 from bayescascade.data.files import open_learned
 from bayescascade.data.given import TextTypes, typed_frame
 from bayescascade.data.inference import dates_error
-from bayescascade.data.label_notes import own_labels_told
+from bayescascade.data.label_notes import own_label_notes
 from bayescascade.data.levels import Cells
 from bayescascade.data.names import check_distinct_names, check_known, check_present, listed_names
 from bayescascade.data.odd_texts import notes_on_frame
@@ -76,10 +76,10 @@ def read_frame(
     Raises DataError for dates that are too many levels, except in columns `declared`. Weights and
     other errors: see `read_blocks`.
     """
-    told = list(source.notes)
+    notes = list(source.notes)
     blocks = list(read_blocks(source, names, weights))
     for text in source.notes:  # on cells, which are read now
-        if text not in told:
+        if text not in notes:
             note(text)
     cells = pd.concat([cells for _, cells, _ in blocks], ignore_index=True)
     typed = with_readings(typed_frame(cells) if source.is_text else cells, source)
@@ -168,7 +168,7 @@ def read_labeled(
     check_some_known(frame)
     n_rows = len(frame) if row_weights is None else int(row_weights.sum())
     if not pd.api.types.is_float_dtype(labels.dtype):  # which are no labels anyway
-        for text in own_labels_told(labels.nunique(), n_rows):
+        for text in own_label_notes(labels.nunique(), n_rows):
             raise DataError(f'column "{target}": {text}')
     return frame, labels, row_weights
 

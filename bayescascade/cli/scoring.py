@@ -227,7 +227,7 @@ def predicted_blocks(
         predicted = model.predict_block(
             cells, first_row, intervals=True, explain=explain, unknown=unknown
         )
-        columns = {**_predicted_columns(model, predicted, decision), **predicted.told}
+        columns = {**_predicted_columns(model, predicted, decision), **predicted.columns}
         yield {"row": range(first_row, first_row + len(cells)), **columns}
     unknown.warn()
 

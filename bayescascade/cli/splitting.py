@@ -18,10 +18,10 @@ SPLIT_SEED = click.option(
 _SEED_BITS = 32  # the limit of scikit-learn
 
 
-def test_share_option(told: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def test_share_option(about: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return the option ``--test-share``."""
     share = RealType(above=0.0, below=0.5)
-    return click.option("--test-share", type=share, default=0.25, show_default=True, help=told)
+    return click.option("--test-share", type=share, default=0.25, show_default=True, help=about)
 
 
 def read_split(

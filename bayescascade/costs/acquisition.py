@@ -180,10 +180,10 @@ class Acquisition(Printed):
         names = ["feature", "value", "cost", "total_cost", "prediction", "n_waiting"]
         if self.start_accuracy is not None:
             names += ["promised", "accuracy"]
-        told = {name: [getattr(step, name) for step in self.steps] for name in names}
+        columns = {name: [getattr(step, name) for step in self.steps] for name in names}
         shares = np.array([step.probabilities for step in self.steps])
         shares = shares.reshape(len(self.steps), len(self.model.classes))
-        return pd.DataFrame(told).join(pd.DataFrame(shares, columns=self.model.classes.tolist()))
+        return pd.DataFrame(columns).join(pd.DataFrame(shares, columns=self.model.classes.tolist()))
 
     def page(self) -> Page:
         """Return the steps as a table.

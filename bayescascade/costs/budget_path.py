@@ -100,9 +100,9 @@ class BudgetPath(Readable):
         heading = [self.title, count_of(len(self), "budget"), *([] if others else [first])]
         names = [f"{budget:.12g}" for budget in self.budgets]
         columns = [Numbers("mean cost", cost_texts([one.validation_cost_ for one in self.models]))]
-        told = "a budget chooses its classifier: --budget in commands, within in Python"
+        note = "a budget chooses its classifier: --budget in commands, within in Python"
         table = PrintedTable(names, columns, "budget")
-        return (Heading(heading), BLANK, table, BLANK, Pieces([told], "dim"))
+        return (Heading(heading), BLANK, table, BLANK, Pieces([note], "dim"))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data at full precision, like the file of `save`."""

@@ -326,8 +326,8 @@ class BudgetedClassifier(MatrixClassifier):
         return HOW_TO_READ
 
     def _doubt(self) -> list[str]:
-        told = ", ".join(self.certificate_texts)
-        return [f"What is known of how good it is: {told}."] if told else []
+        text = ", ".join(self.certificate_texts)
+        return [f"What is known of how good it is: {text}."] if text else []
 
     def _cannot_tell(self) -> Sequence[str]:
         return CANNOT_TELL

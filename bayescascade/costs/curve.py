@@ -143,9 +143,9 @@ class CostAccuracyCurve(Printed):
         """
         firsts = {label: self.of(label)[0] for label in self.labels}
         labels = [point.label if point is firsts[point.label] else "" for point in self.points]
-        told = Pieces(["±: standard error over the rows", *self.nothing_texts], "dim")
+        note = Pieces(["±: standard error over the rows", *self.nothing_texts], "dim")
         heading = Heading([f"{self.n_rows:,} test rows"])
-        return (heading, BLANK, self.table(labels, ""), BLANK, told)
+        return (heading, BLANK, self.table(labels, ""), BLANK, note)
 
     @property
     def nothing_texts(self) -> list[str]:

@@ -43,13 +43,13 @@ Costly: TypeAlias = Any
 def cost_page(model: Costly, rows: Sequence[str]) -> Page:
     """Return the number of rows, the costs, and the proved quality."""
     spent, everything = cost_texts([model.validation_cost_, float(model.items_.costs.sum())])
-    told = [*rows, f"mean cost {spent} a validation row", f"all features cost {everything}"]
+    texts = [*rows, f"mean cost {spent} a validation row", f"all features cost {everything}"]
     proved: Page = (Pieces(model.certificate_texts),) if model.certificate_texts else ()
     if model.choice_ is not None and model.choice_.is_better:
         proved += (Pieces([f"better than buying nothing: {model.choice_.text}"]),)
     if nothing := model.nothing_read_text:
         proved += (warning(nothing),)
-    return (Pieces(told), *proved)
+    return (Pieces(texts), *proved)
 
 
 def acquired_page(model: Costly) -> Page:
@@ -77,10 +77,10 @@ def nothing_text(model: Costly) -> str:
     if not model._reads_nothing:
         return ""
     budget = getattr(model, "budget", None)
-    told = "nothing is bought" if budget is None else f"budget {budget:.12g} buys nothing"
+    text = "nothing is bought" if budget is None else f"budget {budget:.12g} buys nothing"
     if model.choice_ is not None and not model.choice_.is_better:
         better = "not better than the most common class by more than a standard error"
-        return f"{told}: the classifier is {better}: {model.choice_.text}"
+        return f"{text}: the classifier is {better}: {model.choice_.text}"
     what, features = model._first_features()
     if len(features):
         items = model.items_
@@ -92,8 +92,8 @@ def nothing_text(model: Costly) -> str:
         )
         (cost,) = cost_texts([costs[least]])
         link = "though" if budget is not None and is_within(costs[least], budget) else "and"
-        told += f", {link} the {what}, {' with '.join(names)}, costs {cost}"
-    return f"{told}; all rows get the same prediction"
+        text += f", {link} the {what}, {' with '.join(names)}, costs {cost}"
+    return f"{text}; all rows get the same prediction"
 
 
 def cost_facts(model: Costly) -> list[str]:

@@ -33,7 +33,7 @@ _ASCII_BLANKS = (b" ", b"\t", b"\n", b"\r")
 _OTHER_BLANKS = tuple(
     {blank.encode()[:2] for blank in BLANKS if not blank.isascii()}
 )  # their start
-_MOST_TOLD = 3  # columns that have a note each
+_MOST_NAMED = 3  # columns that have a note each
 _MOST_TESTED = 1_000  # cells
 
 
@@ -53,7 +53,7 @@ class CellTexts:
     def notes(self) -> list[str]:
         """Notes on columns that had blanks at the ends of cells, as far as cells were read."""
         keep = typed("ReadAs(strip=False)", "--no-strip")
-        if len(self._stripped) > _MOST_TOLD:
+        if len(self._stripped) > _MOST_NAMED:
             names = listed_names([f'"{name}"' for name in self._stripped])
             return [f"columns {names} have cells that end in blanks, left out ({keep} keeps them)"]
         return [

@@ -138,9 +138,9 @@ class Declarations:
         return ColumnDeclaration(kind, levels=Column(name, kind, tuple(tidy)).levels)
 
 
-def by_name(option: str, told: Any, names: Sequence[str]) -> dict[str, Any]:
+def by_name(option: str, given: Any, names: Sequence[str]) -> dict[str, Any]:
     """Return a declaration by column name, from names or numbers; None for columns only listed."""
-    listed = () if told is None else told
+    listed = () if given is None else given
     items = listed.items() if isinstance(listed, Mapping) else [(key, None) for key in listed]
     pairs = list(items)
     found = {
@@ -149,8 +149,8 @@ def by_name(option: str, told: Any, names: Sequence[str]) -> dict[str, Any]:
         else names[check_integer(f"a column number in {option}", key, 0, len(names) - 1)]: value
         for key, value in pairs
     }
-    if not isinstance(told, str) and len(found) < len(pairs):
-        raise ParameterError(f"{option} must name each column once, got {told!r}")
+    if not isinstance(given, str) and len(found) < len(pairs):
+        raise ParameterError(f"{option} must name each column once, got {given!r}")
     check_known(option, found, names)
     return found
 

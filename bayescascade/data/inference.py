@@ -56,7 +56,7 @@ from bayescascade.data.odd_texts import (
 _MIN_IDENTIFIED_ROWS = 5
 _MOST_WHOLE = 12  # undeclared integers that are levels
 _LARGEST_EXACT = 2.0**53  # larger integers are rounded as floats
-_MOST_TOLD = 3  # columns that have a note each
+_MOST_NAMED = 3  # columns that have a note each
 
 
 def collected_columns(
@@ -288,8 +288,8 @@ class LevelCollector(Collector):
         )
         why = "different in every row"
         if odd := odd_among_numbers(self._texts):
-            told = f"numbers but for {self._odd_words(odd)}"
-            message, why = f"{message}. All its values are {told}", f"{why}; all {told}"
+            words = f"numbers but for {self._odd_words(odd)}"
+            message, why = f"{message}. All its values are {words}", f"{why}; all {words}"
         return UndeclaredError(message, {self.name: why})
 
     def _odd_words(self, odd: Sequence[str]) -> str:
@@ -314,9 +314,9 @@ class LevelCollector(Collector):
             return of_dates
         counted = f"{count} levels" + (" (one of them for missing cells)" * has_missing_level)
         if odd := odd_among_numbers(self._texts):
-            told = f"numbers but for {self._odd_words(odd)}"
-            message = f'column "{self.name}" has {counted}, which are {told}'
-            return UndeclaredError(f"{message}; otherwise {self.drop_words}", {self.name: told})
+            words = f"numbers but for {self._odd_words(odd)}"
+            message = f'column "{self.name}" has {counted}, which are {words}'
+            return UndeclaredError(f"{message}; otherwise {self.drop_words}", {self.name: words})
         if marked := marked_words(self._texts):
             message = f'column "{self.name}" {marked}, and has {counted}: {self.drop_words}'
             return UndeclaredError(message, {self.name: marked})
@@ -427,7 +427,7 @@ def notes_of(collectors: Sequence[Collector]) -> list[str]:
     )
     texts += notes_on(each for collector in collectors for each in collector.oddities())
     gaps = [collector for collector in collectors if collector.n_missing]
-    if len(gaps) <= _MOST_TOLD:
+    if len(gaps) <= _MOST_NAMED:
         for one in gaps:
             cells = "1 missing cell" if one.n_missing == 1 else f"{one.n_missing:,} missing cells"
             texts.append(f'column "{one.name}" has {cells}: a separate level')
@@ -437,7 +437,7 @@ def notes_of(collectors: Sequence[Collector]) -> list[str]:
 
 
 def _notes_of_bins(cut: Sequence[BinCollector]) -> list[str]:
-    if len(cut) <= _MOST_TOLD:
+    if len(cut) <= _MOST_NAMED:
         return [_note_of_bins(one) for one in cut]
     names = listed_names([f'"{one.name}"' for one in cut])
     fewest, most = min(one.n_bins for one in cut), max(one.n_bins for one in cut)

@@ -51,19 +51,19 @@ def label_notes(
         found = _Found.of([columns[place] for place in places], labels)
         columns = [columns[place] for place in places]
     return (
-        *own_labels_told(len(np.unique(labels)), n_rows),
-        *_empty_told(empty),
-        *_leaks_told([columns[place] for place in found.leaks], len(labels)),
-        *_ties_told([[columns[place] for place in group] for group in found.ties]),
+        *own_label_notes(len(np.unique(labels)), n_rows),
+        *_empty_notes(empty),
+        *_leak_notes([columns[place] for place in found.leaks], len(labels)),
+        *_tie_notes([[columns[place] for place in group] for group in found.ties]),
     )
 
 
-def own_labels_told(n_classes: int, n_rows: int) -> list[str]:
+def own_label_notes(n_classes: int, n_rows: int) -> list[str]:
     """Return a note if most rows have a label of their own, in a list."""
     if n_rows <= _FEW or 2 * n_classes <= n_rows:
         return []
-    told = f"{n_classes:,} classes in {n_rows:,} rows"
-    return [f"labels must be classes of several rows to be predicted, got {told}"]
+    text = f"{n_classes:,} classes in {n_rows:,} rows"
+    return [f"labels must be classes of several rows to be predicted, got {text}"]
 
 
 class _Coded(NamedTuple):
@@ -136,14 +136,14 @@ class _Found(NamedTuple):
         return cls(leaks, [group for group in groups.values() if len(group) > 1])
 
 
-def _empty_told(names: list[str]) -> list[str]:
+def _empty_notes(names: list[str]) -> list[str]:
     if not names:
         return []
     listed = listed_names([f'"{name}"' for name in names])
     return [f"column{'s' * (len(names) > 1)} {listed}: only missing cells"]
 
 
-def _leaks_told(leaks: list[Cells], n_rows: int) -> list[str]:
+def _leak_notes(leaks: list[Cells], n_rows: int) -> list[str]:
     names = [f'"{cells.name}"' for cells in leaks]
     if not names:
         return []
@@ -154,15 +154,15 @@ def _leaks_told(leaks: list[Cells], n_rows: int) -> list[str]:
     return [f"{one} alone determines the label in all {n_rows:,} rows: {then}"]
 
 
-def _ties_told(groups: list[list[Cells]]) -> list[str]:
-    texts = [_tie_told(group) for group in groups[:_MOST_GROUPS]]
+def _tie_notes(groups: list[list[Cells]]) -> list[str]:
+    texts = [_tie_note(group) for group in groups[:_MOST_GROUPS]]
     n_more = len(groups) - len(texts)
     if n_more > 0:
         texts.append(f"{n_more:,} more group{'s' * (n_more > 1)} of columns say the same")
     return texts
 
 
-def _tie_told(group: list[Cells]) -> str:
+def _tie_note(group: list[Cells]) -> str:
     first, *others = group
     how = "say the same in every row"
     if all(first.reset_index(drop=True).equals(one.reset_index(drop=True)) for one in others):

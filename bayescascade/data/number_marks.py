@@ -16,7 +16,7 @@ from bayescascade.data.names import listed_names
 
 CURRENCIES = "$€£¥₹₩₽₺₪฿₫₴"
 _SEPARATORS = ("'", "\u2019", "\u00a0", "\u202f")  # of thousands, beside the comma or the point
-_MOST_TOLD = 3  # columns that have a note each
+_MOST_NAMED = 3  # columns that have a note each
 _SIGN = "[-+\u2212]?"
 
 
@@ -97,7 +97,7 @@ def found_marks(
 
 def notes_on_marks(marks: Sequence[tuple[str, Marks, str]]) -> list[str]:
     """Return notes on columns, their marks, and a cell of each."""
-    if len(marks) > _MOST_TOLD:
+    if len(marks) > _MOST_NAMED:
         names = listed_names([f'"{name}"' for name, _, _ in marks])
         words = ", ".join(dict.fromkeys(each.words for _, each, _ in marks))
         return [f"columns {names} hold numbers with marks ({words}), which are left out"]

@@ -19,7 +19,7 @@ from bayescascade.data.number_marks import CURRENCIES
 
 _MOST_ODD = 3  # texts in a column of numbers
 _MOST_DATES = 100  # texts that are tested for dates
-_MOST_TOLD = 3  # columns that have a note each, and groups of levels in a note
+_MOST_NAMED = 3  # columns that have a note each, and groups of levels in a note
 _MOST_LEVELS = 10_000  # texts that are compared
 
 _MARKED_NUMBER = re.compile(
@@ -63,8 +63,8 @@ def oddities(name: str, texts: Sequence[str], row_of: RowOf) -> list[Oddity]:
         text = f"holds dates such as {texts[0]}, {why}: its cells are levels; write 2024-01-31"
         return [Oddity(name, text, f"hold dates {why}: their cells are levels; write 2024-01-31")]
     if alike := _alike(texts):
-        groups = "; ".join(map(quoted_texts, alike[:_MOST_TOLD]))
-        more = f" and {len(alike) - _MOST_TOLD} more" if len(alike) > _MOST_TOLD else ""
+        groups = "; ".join(map(quoted_texts, alike[:_MOST_NAMED]))
+        more = f" and {len(alike) - _MOST_NAMED} more" if len(alike) > _MOST_NAMED else ""
         words = "levels that differ only in case, blanks or the form of characters"
         return [Oddity(name, f"has {words}: {groups}{more}", f"have {words}")]
     return []
@@ -77,7 +77,7 @@ def notes_on(found: Iterable[Oddity]) -> list[str]:
         by_kind.setdefault(each.of_many, []).append(each)
     texts = []
     for of_many, alike in by_kind.items():
-        if len(alike) > _MOST_TOLD:
+        if len(alike) > _MOST_NAMED:
             names = listed_names([f'"{one.name}"' for one in alike])
             texts.append(f"columns {names} {of_many}")
         else:

@@ -104,7 +104,7 @@ def by_partitions(method: Method) -> Method:
     """
 
     @wraps(method)
-    def told(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
+    def wrapped(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
         if not are_partitions(X):
             return method(self, X, *args, **kwargs)
 
@@ -122,7 +122,7 @@ def by_partitions(method: Method) -> Method:
             meta = _labeled(np.zeros(0, dtype), sample, classes)
         return X.map_partitions(tell, meta=meta)
 
-    return cast(Method, told)
+    return cast(Method, wrapped)
 
 
 def _labeled(values: NDArray[Any], index: pd.Index, classes: Any) -> pd.Series | pd.DataFrame:

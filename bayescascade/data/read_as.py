@@ -169,10 +169,10 @@ class ReadAs:
     def among(self, names: Collection[str]) -> "ReadAs":
         """Return a copy without options for columns that are not among the names."""
 
-        def kept(told: Any) -> Any:
-            if not isinstance(told, Mapping):
-                return told
-            return {name: value for name, value in told.items() if name is None or name in names}
+        def kept(given: Any) -> Any:
+            if not isinstance(given, Mapping):
+                return given
+            return {name: value for name, value in given.items() if name is None or name in names}
 
         return replace(
             self,

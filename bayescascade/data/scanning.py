@@ -24,7 +24,7 @@ from bayescascade.data.names import check_distinct_names, check_known, listed_na
 from bayescascade.data.read_as import ReadAs, codes_by_column
 from bayescascade.data.sources import Source, weighted_blocks
 
-_MOST_TOLD = 3  # columns that have a note each
+_MOST_NAMED = 3  # columns that have a note each
 _MOST_COUNTED = 100_000  # a column with more values has no levels
 
 
@@ -95,7 +95,7 @@ class _Scan:
         if self._how.dates == "parts" and not texts:
             texts.append("no column holds dates such as 2024-01-31 or 31.01.2024")
         rare = {name: self._weights[name].keys() - kept for name, kept in self.kept_levels.items()}
-        if len(rare) > _MOST_TOLD:
+        if len(rare) > _MOST_NAMED:
             names = listed_names([f'"{name}"' for name in rare])
             texts.append(f'columns {names} have rare levels, which are read as "{OTHER_LEVELS}"')
             return texts

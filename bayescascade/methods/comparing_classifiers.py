@@ -86,13 +86,13 @@ class ClassifierComparison(Printed):
             "default parameters",
             styles=["bold" if name == best else "" for name in found.index],
         )
-        told = [
+        notes = [
             f"{DEFAULT_FOLDS} folds, each held out once", "log loss: nats a row",
             "behind: the least log loss, on the same rows, in points or nats",
             "±: standard error of the difference",
             "seconds: to learn from four folds",
         ]  # fmt: skip
-        return (heading, BLANK, table, BLANK, Pieces(told, "dim"))
+        return (heading, BLANK, table, BLANK, Pieces(notes, "dim"))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""

@@ -64,14 +64,14 @@ class PosteriorRun(Run[S]):
     legend : TraceLegend
     settings : mapping of str to str, int, float or None
         Facts on the fit for the trace file: model, search, source, parameters.
-    title, told : str
+    title, parameter_words : str
         Title of the model, and its parameters in words.
     """
 
     legend: TraceLegend = field(compare=False, repr=False)
     settings: Mapping[str, Any]
     title: str = ""
-    told: str = ""
+    parameter_words: str = ""
 
     @classmethod
     def of(cls, run: Run[S], **known: Any) -> "PosteriorRun[S]":
@@ -102,7 +102,7 @@ class PosteriorRun(Run[S]):
             settings={**settings, "engine": self.method, "interrupted": int(self.interrupted)},
             words=self.legend.words,
             title=self.title,
-            told=self.told,
+            parameter_words=self.parameter_words,
         )
 
     def diagnostics(self) -> dict[str, Diagnostic]:

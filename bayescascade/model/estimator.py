@@ -204,7 +204,7 @@ class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
             n_replicas=self._n_replicas,
             rounds=self._rounds(table),
             title=self.title,
-            told=", ".join(self._told()),
+            parameter_words=", ".join(self._parameter_words()),
             settings={"model": self.model_name},
         )
         self._take(found)

@@ -212,15 +212,15 @@ def explore_by(
     n_replicas: int = 6,
     rounds: Rounds = OF_CHAINS,
     title: str = "",
-    told: str = "",
+    parameter_words: str = "",
     settings: Mapping[str, Any] | None = None,
 ) -> SearchResult[S]:
     """Explore for estimators, by a `Search` and under their own name.
 
-    `title` names the model, and `told` has its parameters in words; a trace file has `settings`.
-    Before chains, `prepare` is called with the posterior; `starts` has their starts, or returns
-    them. If Ctrl-C comes before `solve` has a state, `quickly` returns one at once, or None for
-    KeyboardInterrupt.
+    `title` names the model, and `parameter_words` has its parameters in words; a trace file has
+    `settings`. Before chains, `prepare` is called with the posterior; `starts` has their starts, or
+    returns them. If Ctrl-C comes before `solve` has a state, `quickly` returns one at once, or None
+    for KeyboardInterrupt.
     """
     solution, reason = None, ""
     guess: samplers.Run[S] | None = None
@@ -266,7 +266,7 @@ def explore_by(
     if run.method == "tempering":  # replica exchange may have followed
         first = "metropolis" if sampled_by == "metropolis" else "anneal"
         sampled_by = sampled_by if sampled_by == "tempering" else f"{first}+tempering"
-    told_settings = {
+    trace_settings = {
         **({"model": type(posterior).__name__} if settings is None else settings),
         "search": "exact" if solution is not None else "greedy" if guess else sampled_by,
         "source": data.source if data is not None else "",
@@ -274,8 +274,10 @@ def explore_by(
     }
     legend = posterior.legend() if hasattr(posterior, "legend") else TraceLegend()
     title = title or type(posterior).__name__
-    run_ = PosteriorRun.of(run, legend=legend, settings=told_settings, title=title, told=told)
-    method = told_settings["search"]
+    run_ = PosteriorRun.of(
+        run, legend=legend, settings=trace_settings, title=title, parameter_words=parameter_words
+    )
+    method = trace_settings["search"]
     summary = summarize(run_, method, data, solution, reason, search.time_limit)
     if summary.objection:
         warn_user(ConvergenceWarning(summary.objection))

@@ -100,7 +100,7 @@ class MatrixExplorer(HasDraws, MatrixEstimator, Generic[S, L]):
             search,
             posterior,
             title=self.title,
-            told=", ".join(self.parameter_words(vars(self))),
+            parameter_words=", ".join(self.parameter_words(vars(self))),
             settings={"model": self.model_name},
             **how,
         )

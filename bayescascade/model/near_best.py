@@ -306,17 +306,17 @@ class NearBest(Readable, Generic[L]):
             density in nats, or of the probability of the class that the mean favors. `differs` says
             whether densities differ by more than a factor of 2, or models predict other classes.
         """
-        told, weights = self.given.predictions(self.models, X), self.weights
-        if told.ndim == 3:
-            predicted = told.argmax(axis=2)
+        predictions, weights = self.given.predictions(self.models, X), self.weights
+        if predictions.ndim == 3:
+            predicted = predictions.argmax(axis=2)
             differs = (predicted != predicted[0]).any(axis=0)
-            favored = np.einsum("m,mnc->nc", weights, told).argmax(axis=1)
-            told = told[:, np.arange(favored.size), favored]
-            mean = weights @ told
+            favored = np.einsum("m,mnc->nc", weights, predictions).argmax(axis=1)
+            predictions = predictions[:, np.arange(favored.size), favored]
+            mean = weights @ predictions
         else:
-            differs = np.ptp(told, axis=0) > log(_FACTOR)
-            mean = logsumexp(told, axis=0, b=weights[:, np.newaxis])
-        low, high = told.min(axis=0), told.max(axis=0)
+            differs = np.ptp(predictions, axis=0) > log(_FACTOR)
+            mean = logsumexp(predictions, axis=0, b=weights[:, np.newaxis])
+        low, high = predictions.min(axis=0), predictions.max(axis=0)
         frame = pd.DataFrame({"low": low, "high": high, "mean": mean, "differs": differs})
         return frame.iloc[np.argsort(low - high, kind="stable")]
 
@@ -345,14 +345,14 @@ class NearBest(Readable, Generic[L]):
 
     def _model_words(self) -> list[str]:
         """Return what a model is, if it may be several states, and which are proved to be first."""
-        told = []
+        texts = []
         if self.given.same:
             n = f"{self.n_states.sum():,.0f} {self.given.nouns[1]}"
-            told = [f"{self.given.same} are one model: {n}"]
+            texts = [f"{self.given.same} are one model: {n}"]
         if self.given.is_proved and not self.is_complete:
             first = f"the first {self.n_first:,}" if self.n_first else "no model"
-            told.append(f"proved to be the most probable: {first}")
-        return told
+            texts.append(f"proved to be the most probable: {first}")
+        return texts
 
     def _share_words(self) -> str:
         if self.share is None:
@@ -380,20 +380,20 @@ class NearBest(Readable, Generic[L]):
 
     def _parts_page(self, top: int) -> Page:
         """Return the parts that differ between the first models, side by side."""
-        told = [self.given.parts(model) for model in self.models[:top]]
+        parts = [self.given.parts(model) for model in self.models[:top]]
         numbers = {
-            word: [own.get(word, "") for own in told] for word in dict.fromkeys(chain(*told))
+            word: [own.get(word, "") for own in parts] for word in dict.fromkeys(chain(*parts))
         }
         differing = {word: row for word, row in numbers.items() if "" in row}
         n_common = count_of(len(numbers) - len(differing), "part is", "parts are")
-        if len(told) == 1:
+        if len(parts) == 1:
             return ()
         if not differing:
             return (Pieces(["these models have the same parts"]), BLANK)
         order = sorted(differing, key=lambda word: differing[word].count(""))
         columns = [
             Numbers(str(i), [differing[word][i - 1] for word in order])
-            for i in range(1, len(told) + 1)
+            for i in range(1, len(parts) + 1)
         ]
         table = PrintedTable(order, columns, "parts of only some of these models")
         return (table, Pieces([f"{n_common} in all of these models"]), BLANK)

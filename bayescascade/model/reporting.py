@@ -6,7 +6,7 @@ limits. So a loaded model makes the same report as after its fit.
 
 from typing import TYPE_CHECKING, Any
 
-from bayescascade.model.sentences import held_out_told
+from bayescascade.model.sentences import held_out_sentences
 from bayescascade.report.chart import UnitChart
 from bayescascade.report.document import Section, to_document
 from bayescascade.report.page import named
@@ -57,7 +57,7 @@ def report_document(
     tables = () if measured is None else measured.page()
     charts: tuple[UnitChart, ...] = ()
     if held_out is not None:
-        tried, tables, charts = held_out_told(model, held_out)
+        tried, tables, charts = held_out_sentences(model, held_out)
     kind = model.title[0].upper() + model.title[1:]
     columns, names = model._column_items(), model._column_names()
     sections = (

@@ -152,7 +152,7 @@ class Density(Conditional, Protocol):
 class Predicted(NamedTuple):
     """The predictions for a block of rows."""
 
-    told: Mapping[str, Sequence[object]]  # columns to read, such as the rule that applies
+    columns: Mapping[str, Sequence[object]]  # columns to read, such as the rule that applies
     probabilities: Floats | None = None  # (n_rows, n_classes), for a classifier
     values: Floats | None = None  # (n_rows,), for a model that predicts numbers
     intervals: Floats | None = None  # (n_rows, n_classes, 2), 95 % intervals

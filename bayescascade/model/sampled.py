@@ -91,13 +91,13 @@ class HasDraws:
             return ""
         return f"{name} {value}" if isinstance(value, str) else f"{name} {value:g}"
 
-    def _told(self) -> list[str]:
+    def _parameter_words(self) -> list[str]:
         """Return the parameters of the model in words."""
         return self.parameter_words(vars(self))
 
     def _model_pieces(self) -> list[str]:
         """Return the parameters in words, and a note if predictions are averages over draws."""
-        return [*self._told(), *["predictive average"] * (self.predictive == "average")]
+        return [*self._parameter_words(), *["predictive average"] * (self.predictive == "average")]
 
     def _checked(self) -> Search:
         """Return the search; ParameterError if a parameter is out of its range."""

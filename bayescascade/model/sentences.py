@@ -185,7 +185,7 @@ def _names(names: Sequence[str]) -> str:
     return ", ".join(names[:_MOST_NAMES]) + more
 
 
-def held_out_told(model: Any, held_out: Any) -> tuple[list[str], Page, tuple[UnitChart, ...]]:
+def held_out_sentences(model: Any, held_out: Any) -> tuple[list[str], Page, tuple[UnitChart, ...]]:
     """Return the results of a model on held-out rows: words, tables, charts.
 
     held_out: rows, or (rows, labels) for a classifier; rows that have them in the column `target_`

@@ -56,8 +56,8 @@ class Trace(Printed):
     settings: Mapping[str, Any]  # facts on the fit: model, parameters, search, source, engine
     # names of quantities that differ from `trace_words`
     words: Mapping[str, str] = field(default_factory=dict)
-    title: str = ""  # name of the model; empty if the file does not have it, like `told`
-    told: str = ""  # its parameters in words
+    title: str = ""  # name of the model; empty if the file does not have it, like `parameter_words`
+    parameter_words: str = ""  # its parameters in words
 
     @classmethod
     def of(cls, data: Any) -> "Trace":
@@ -125,7 +125,10 @@ class Trace(Printed):
         ]
         if settings.get("source"):
             heading.insert(0, str(settings["source"]))
-        page: Page = (Heading(heading), *((Pieces([self.told]),) if self.told else ()))
+        page: Page = (
+            Heading(heading),
+            *((Pieces([self.parameter_words]),) if self.parameter_words else ()),
+        )
         if settings.get("interrupted"):
             page += (warning("interrupted: the search was ended early"),)
         if self.is_sample:
@@ -251,7 +254,7 @@ class Trace(Printed):
             "quantities": " ".join(named),
             "words": json.dumps(dict(self.words)),
             "title": self.title,
-            "told": self.told,
+            "told": self.parameter_words,
         }
         data = to_arviz(posterior, stats, coords, dims, {**self.settings, **legend})
         for name, labels in self.labels.items():
@@ -324,7 +327,7 @@ def _trace_of_groups(posterior: Any, stats: Any, attributes: Mapping[str, Any]) 
         settings={name: value for name, value in attributes.items() if name not in _LEGEND},
         words={str(k): str(v) for k, v in words.items()},
         title=str(attributes.get("title", "")),
-        told=str(attributes.get("told", "")),
+        parameter_words=str(attributes.get("told", "")),
     )
 
 

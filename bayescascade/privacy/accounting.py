@@ -296,7 +296,7 @@ def times_text(epsilon: float) -> str:
     if epsilon > _MOST_WRITTEN:
         return f"e^{epsilon:g}"
     least = 1.0 if epsilon < 1.0 else 0.0  # not counted as a digit
-    told = math.expm1(epsilon) + (1.0 - least)
-    decimals = 2 - math.floor(math.log10(told))
-    rounded = least + math.ceil(told * 10.0**decimals) / 10.0**decimals
+    factor = math.expm1(epsilon) + (1.0 - least)
+    decimals = 2 - math.floor(math.log10(factor))
+    rounded = least + math.ceil(factor * 10.0**decimals) / 10.0**decimals
     return f"{rounded:,.{max(decimals, 0)}f}"

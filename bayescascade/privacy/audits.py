@@ -89,11 +89,11 @@ def audit_privacy(
         raise ParameterError(f"neighbors must be two data sets, got {len(neighbors)}")
 
     def output(data: Any) -> Hashable:
-        told = mechanism(data)
-        told = told if statistic is None else statistic(told)
-        told = tuple(told.tolist()) if isinstance(told, np.ndarray) and told.ndim else told
-        told = told.item() if isinstance(told, np.generic | np.ndarray) else told
-        return cast(Hashable, told)
+        value = mechanism(data)
+        value = value if statistic is None else statistic(value)
+        value = tuple(value.tolist()) if isinstance(value, np.ndarray) and value.ndim else value
+        value = value.item() if isinstance(value, np.generic | np.ndarray) else value
+        return cast(Hashable, value)
 
     half, level = n_samples // 2, (1.0 - confidence) / 2.0
     drawn = [[output(data) for _ in range(n_samples)] for data in neighbors]
@@ -139,9 +139,9 @@ _Family: TypeAlias = tuple[str, int, Sequence[Any], Integers]
 
 def _families(*samples: Sequence[Hashable]) -> Iterator[_Family]:
     """Yield kind, place, values, and the count of each event in each sample, (2, n_values)."""
-    told = [Counter(outputs) for outputs in samples]
-    values: list[Any] = list(told[0] | told[1])
-    yield "=", 0, values, np.array([[counts[value] for value in values] for counts in told])
+    counted = [Counter(outputs) for outputs in samples]
+    values: list[Any] = list(counted[0] | counted[1])
+    yield "=", 0, values, np.array([[counts[value] for value in values] for counts in counted])
     numbers = [[_numbers(output) for output in outputs] for outputs in samples]
     for place in range(max(map(len, chain(*numbers)))):
         columns = [np.array([row[place] for row in rows if len(row) > place]) for rows in numbers]

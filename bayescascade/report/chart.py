@@ -58,12 +58,12 @@ class UnitChart:
         drawn += _words(self.up, 0, 0, f"transform:translate(11px,{_y(0.5)}px) rotate(-90deg)")
         size = f' viewBox="0 0 {_LEFT + _SIDE + 12} {_TOP + _SIDE + _BELOW}"'
         label = f' role="img" aria-label="{text(self.title)}"'
-        told = element("b", text(self.title)) + "<br/>"
+        caption = element("b", text(self.title)) + "<br/>"
         for number, one in enumerate(self.series):
             color = f' style="--of:{class_color(number)}"'
-            told += element("span", text(one.name), "series", color) + " "
+            caption += element("span", text(one.name), "series", color) + " "
         picture = element("svg", drawn, attributes=size + label)
-        return element("figure", picture + element("figcaption", told))
+        return element("figure", picture + element("figcaption", caption))
 
 
 def _marks(series: Series, color: str) -> list[str]:

@@ -107,10 +107,10 @@ def to_document(
 
     `kind` is above the title, `lede` below it; `facts` are a few words each; `foot` is at the end.
     """
-    told = "".join(element("span", text(fact)) + " " for fact in facts)
+    spans = "".join(element("span", text(fact)) + " " for fact in facts)
     header = element("p", text(kind), "kind") if kind != title else ""
     header += element("h1", text(title)) + element("p", text(lede))
-    header += element("div", told, "facts bold") if facts else ""
+    header += element("div", spans, "facts bold") if facts else ""
     content = element("main", "".join(map(_section, sections)))
     body = element("header", header) + content + element("footer", text(foot))
     head = (
@@ -147,12 +147,12 @@ def _items(section: Section) -> str:
 
 
 def _list(items: Sequence[tuple[str, str]], look: str) -> str:
-    told = "".join(element("li", _item(*item)) for item in items)
-    return element("ul", told, look) if told else ""
+    items_html = "".join(element("li", _item(*item)) for item in items)
+    return element("ul", items_html, look) if items_html else ""
 
 
-def _item(about: str, told: str) -> str:
+def _item(about: str, content: str) -> str:
     if not about:
-        return text(told)
-    lines = " ".join(element("span", text(line)) for line in told.split("\n"))
+        return text(content)
+    lines = " ".join(element("span", text(line)) for line in content.split("\n"))
     return element("b", text(about)) + " " + element("span", lines, "told")

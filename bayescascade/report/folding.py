@@ -53,8 +53,8 @@ def _folded(block: Block, most_rows: int) -> Page:
         shown = shown_rows(block, most_rows)
         if len(shown) < len(block.labels):
             hidden = set(range(len(block.labels))) - shown
-            told = count_of(len(block.labels), *block.fold.nouns)
-            return (_folded_table(block, shown), _note(block.fold, hidden, len(hidden), told))
+            count = count_of(len(block.labels), *block.fold.nouns)
+            return (_folded_table(block, shown), _note(block.fold, hidden, len(hidden), count))
     return (block,)
 
 

@@ -81,11 +81,11 @@ def to_html(page: Page) -> str:
 
 def blocks(page: Page) -> str:
     """Return the blocks of a page as HTML, without styles."""
-    told = ""
+    html = ""
     for block in page:
-        shown = block.explaining(told) if isinstance(block, Pieces) else block
-        told += "" if shown is None else _block(shown)
-    return told
+        shown = block.explaining(html) if isinstance(block, Pieces) else block
+        html += "" if shown is None else _block(shown)
+    return html
 
 
 def element(tag: str, content: str, look: str = "", attributes: str = "") -> str:
@@ -115,7 +115,7 @@ def _block(block: Block) -> str:
     if isinstance(block, PrintedTable):
         return "".join(_table(block) if block.fold is None else _list(block))
     if isinstance(block, Heading):
-        return element("div", _told(block.pieces), "bold")
+        return element("div", _spans(block.pieces), "bold")
     return _line(block) if block.pieces else "<br/>"
 
 
@@ -124,13 +124,13 @@ def _line(block: Pieces) -> str:
     start = element("span", text(first), "piece") if first else ""
     left = left_out(block)
     shown = block.pieces[: len(block.pieces) - left]
-    told = start + _told(shown, block.gap)
-    more = _told(block.pieces[len(shown) :], block.gap)
+    html = start + _spans(shown, block.gap)
+    more = _spans(block.pieces[len(shown) :], block.gap)
     words = count_of(left, f"more {block.noun}")
-    return element("div", shown_and_more(told, more, words), block.style)
+    return element("div", shown_and_more(html, more, words), block.style)
 
 
-def _told(pieces: Sequence[str], gap: str = "  ") -> str:
+def _spans(pieces: Sequence[str], gap: str = "  ") -> str:
     if len(gap) == 1:
         return gap.join(map(text, pieces))
     return " ".join(element("span", text(piece), "piece") for piece in pieces)
@@ -147,11 +147,13 @@ def _table(table: PrintedTable) -> Iterator[str]:
     yield element("tr", "".join(element("th", cell, "dim") for cell in cells))
     for row, label in enumerate(table.labels):
         style = table.styles[row] if table.styles else ""
-        told = element("td", text(label), style)
+        row_html = element("td", text(label), style)
         for column in table.columns:
             look, bar = _look(column, row, style), _bar(column, row)
-            told += element("td", text(column.texts[row]), look, f' style="{bar}"' if bar else "")
-        yield element("tr", told)
+            row_html += element(
+                "td", text(column.texts[row]), look, f' style="{bar}"' if bar else ""
+            )
+        yield element("tr", row_html)
         inside = table.below[row] if table.below else None
         if inside is not None and inside.pieces:
             span = f' colspan="{1 + len(table.columns)}"'
@@ -229,8 +231,8 @@ def _head(table: PrintedTable | Guided) -> str:
     label = element("span", text(table.header), "label")
     cells = zip(table.columns, headers, strict=True)
     numbers = (
-        element("span", told, "number bar" if column.bars else "number", _place(column))
-        for column, told in cells
+        element("span", number, "number bar" if column.bars else "number", _place(column))
+        for column, number in cells
     )
     return element("div", " ".join([label, *numbers]), "row head dim")
 
@@ -239,11 +241,11 @@ def _cells(table: PrintedTable | Guided, row: int, count: str = "") -> str:
     """Return the label and the numbers of a row."""
     style = table.styles[row] if table.styles else ""
     label = element("span", "", "mark") + text(table.labels[row]) + count
-    told = element("span", label, f"label {style}".rstrip())
+    html = element("span", label, f"label {style}".rstrip())
     for column in table.columns:
         look, place = f"number {_look(column, row, style)}", _place(column, _bar(column, row))
-        told += " " + element("span", text(column.texts[row]), look.rstrip(), place)
-    return told
+        html += " " + element("span", text(column.texts[row]), look.rstrip(), place)
+    return html
 
 
 def _inside(table: PrintedTable | Guided, row: int) -> str:

@@ -103,11 +103,11 @@ def interval_text(interval: Sequence[float]) -> str:
 
 def interval_texts(probability: float, interval: Sequence[float]) -> tuple[str, str]:
     """Return texts of a probability and its interval; the printed probability is inside."""
-    told, ends = probability_text(probability), interval_text(interval)
+    text, ends = probability_text(probability), interval_text(interval)
     low, _, high = ends.partition("-")
-    if not float(low) <= float(told) <= float(high):
-        told = f"{probability:.{len(low.partition('.')[2])}f}"
-    return told, ends
+    if not float(low) <= float(text) <= float(high):
+        text = f"{probability:.{len(low.partition('.')[2])}f}"
+    return text, ends
 
 
 def estimate_text(probability: float, low: float, high: float) -> str:
@@ -116,10 +116,10 @@ def estimate_text(probability: float, low: float, high: float) -> str:
     The probability has as many decimals as in tables: "0.003 (95% 0.00-0.01)". The interval has
     two, unless both ends look equal: "0.0005 (95% 0.0000-0.0018)".
     """
-    told, ends = probability_text(probability), f"{low:.2f}-{high:.2f}"
+    text, ends = probability_text(probability), f"{low:.2f}-{high:.2f}"
     if len(set(ends.split("-"))) == 1:
-        told, ends = interval_texts(probability, (low, high))
-    return f"{told} (95% {ends})"
+        text, ends = interval_texts(probability, (low, high))
+    return f"{text} (95% {ends})"
 
 
 def density_text(
@@ -140,11 +140,11 @@ def density_text(
     is_plain = abs(log_density) < _LARGEST_EXPONENT
     density = f"{math.exp(log_density):.4g}" if is_plain else significant_text(log_density, 4)
     if is_average:  # not that of the row, which may be printed beside it
-        told = f"average density in this group {density} ({relative:.3g} x uniform)"
+        words = f"average density in this group {density} ({relative:.3g} x uniform)"
     else:
         of_row = " of this row" if is_of_row else ""
-        told = f"density{of_row} {density}, {relative:.3g} x uniform"
-    return f"{count:,.10g} of {total:,.10g} rows, probability {probability:.4g}, {told}"
+        words = f"density{of_row} {density}, {relative:.3g} x uniform"
+    return f"{count:,.10g} of {total:,.10g} rows, probability {probability:.4g}, {words}"
 
 
 def cells_text(log_cells: float) -> str:
@@ -187,8 +187,8 @@ def _times(log_ratio: float) -> str:
     """Return a ratio above 1 with two or three digits."""
     if log_ratio < math.log(100.0):
         return f"{math.exp(log_ratio):.1f}"
-    told = ratio_text(log_ratio)
-    return told if "e" in told else told.partition(".")[0]
+    text = ratio_text(log_ratio)
+    return text if "e" in text else text.partition(".")[0]
 
 
 def nats_text(log_density: float) -> str:

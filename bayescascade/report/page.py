@@ -247,9 +247,9 @@ def render(page: Page, *, width: int = 80, color: bool = False) -> str:
     ink = Ink(color)
     lines: list[str] = []
     for block in page:
-        told = block.explaining("\n".join(lines)) if isinstance(block, Pieces) else block
-        if told is not None:
-            lines += told.lines(width, ink)
+        shown = block.explaining("\n".join(lines)) if isinstance(block, Pieces) else block
+        if shown is not None:
+            lines += shown.lines(width, ink)
     return "\n".join(lines)
 
 
@@ -261,8 +261,8 @@ def _is_explaining(piece: str, printed: str) -> bool:
 def named(names: Sequence[str], noun: str, first: str = "", style: str = "") -> Pieces:
     """Return names with commas, after `first`; many of them may be folded."""
     pieces = [*(f"{name}," for name in names[:-1]), names[-1]]
-    told = [first + pieces[0], *pieces[1:]]
-    return Pieces(told, style, gap=" ", noun=noun, most_pieces=_MOST_NAMES)
+    texts = [first + pieces[0], *pieces[1:]]
+    return Pieces(texts, style, gap=" ", noun=noun, most_pieces=_MOST_NAMES)
 
 
 def warning(text: str) -> Pieces:
@@ -306,9 +306,9 @@ def _table_lines(
     headers = [column.header.split("\n") for column in table.columns]
     height = max(map(len, headers))
     for line in range(-height, 0):  # shorter headers are on the last lines
-        told = "".join(aligned(lines[line] if len(lines) >= -line else "" for lines in headers))
+        text = "".join(aligned(lines[line] if len(lines) >= -line else "" for lines in headers))
         label = printable(table.header) if line == -1 else ""
-        yield ink("dim", (ljust(label, label_width) + told).rstrip())
+        yield ink("dim", (ljust(label, label_width) + text).rstrip())
     for row in rows:
         if row.heading:
             yield ""
@@ -324,8 +324,8 @@ def _table_lines(
         for number, column in enumerate(table.columns):
             if column.styles:
                 numbers[number] = ink(column.styles[row.place], numbers[number])
-        told = (ink("dim", row.guide) + ljust(first, room) + "".join(numbers)).rstrip()
-        yield ink(table.styles[row.place], told) if table.styles else told
+        text = (ink("dim", row.guide) + ljust(first, room) + "".join(numbers)).rstrip()
+        yield ink(table.styles[row.place], text) if table.styles else text
         inside = table.below[row.place] if table.below else None
         if inside is not None:
             others += inside.lines(width - cell_len(row.below), ink)

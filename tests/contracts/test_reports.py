@@ -20,7 +20,7 @@ from bayescascade.base.texts import with_article
 from bayescascade.base.typed_words import words_of_commands
 from bayescascade.model.diagnostics import Diagnostic
 from bayescascade.model.readable_model import ReadableModel
-from bayescascade.model.sentences import doubt_sentences, held_out_told
+from bayescascade.model.sentences import doubt_sentences, held_out_sentences
 from bayescascade.model.solution import Certificate
 from tests.cli.conftest import assert_error
 from tests.commands import run
@@ -189,7 +189,7 @@ def test_impossible_rows_are_told_apart():
     frame = pd.DataFrame({"a": ["x"] * 30 + ["y"] * 10, "b": ["x", "y"] * 20})
     model = LeafCascade(density="empirical", expected_leaves=50.0, random_state=0)
     model.set_params(nominal={"a": ["x", "y"]}).fit(frame[frame["a"] == "x"])
-    told, *_ = held_out_told(model, frame)
+    told, *_ = held_out_sentences(model, frame)
     assert np.isneginf(model.score_samples(frame)).sum() == 10
     assert "tried on 30 rows" in told[0]
     assert told[1].startswith("10 more rows are impossible")

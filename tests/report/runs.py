@@ -58,7 +58,7 @@ def toy_run(engine: str = "metropolis", **options: Any) -> PosteriorRun[int]:
             "expected_rules": 3.0,
         },
         title="density rule list",
-        told="expected_rules 3",
+        parameter_words="expected_rules 3",
     )
 
 

@@ -243,17 +243,17 @@ def score_table(model: Gated, columns: list[str], classes: list[Any]) -> Page:
     used = np.flatnonzero((gate != 0) | local.any(axis=0))
     if not used.size:
         return ()
-    told = [Numbers("gate", _texts(gate[used]))] if gate.any() else []
+    numbers = [Numbers("gate", _texts(gate[used]))] if gate.any() else []
     if len(local) == 1:
-        told.append(Numbers(f"local: {level_text(classes[1])}", _texts(local[0, used])))
+        numbers.append(Numbers(f"local: {level_text(classes[1])}", _texts(local[0, used])))
     elif len(local) <= _MOST_OUTPUTS:
-        told += [
+        numbers += [
             Numbers(f"local: {level_text(label)}", _texts(row[used]))
             for label, row in zip(classes, local, strict=True)
         ]
     else:
-        told.append(Numbers("local: largest", _texts(np.abs(local[:, used]).max(axis=0))))
-    return (PrintedTable([columns[column] for column in used], told, "column"),)
+        numbers.append(Numbers("local: largest", _texts(np.abs(local[:, used]).max(axis=0))))
+    return (PrintedTable([columns[column] for column in used], numbers, "column"),)
 
 
 def route_texts(model: Gated, rows: Matrix, names: list[str]) -> list[str]:

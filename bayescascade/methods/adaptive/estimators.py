@@ -267,13 +267,13 @@ class AdaptiveClassifier(GatedClassifier):
         return [f"{share_text(self.sent_share_)} of the rows sent to the full model"]
 
     def _how_made(self) -> Page:
-        told = [f"sends {share_text(self.sent_share_)} of the rows to {self._model.full.text}"]
+        texts = [f"sends {share_text(self.sent_share_)} of the rows to {self._model.full.text}"]
         if np.isfinite(self.cut_):
-            told.append(f"cut {self.cut_:.3g}")
+            texts.append(f"cut {self.cut_:.3g}")
         if isinstance(self._model.local, BoostedScores):
-            told.append(f"{count_of(self._model.local.n_trees, 'boosted tree')} for kept rows")
+            texts.append(f"{count_of(self._model.local.n_trees, 'boosted tree')} for kept rows")
         held = "a heuristic: `oracle` shows what a better gate could gain"
-        return (*super()._how_made(), Pieces(told), Pieces([held]))
+        return (*super()._how_made(), Pieces(texts), Pieces([held]))
 
     def _page(self) -> Page:
         table = score_table(self._model, self.column_texts_, self.classes_.tolist())

@@ -71,11 +71,11 @@ class GateOracle(Printed):
             Numbers("error", [f"{100 * one:.1f} %" for one in self.errors[shown]]),
             Numbers("sent", [f"{100 * one:.1f} %" for one in self.sent_shares[shown]]),
         ]
-        told = f"error of the gate {100 * self.gate_error:.1f} % at cost {cost}"
+        text = f"error of the gate {100 * self.gate_error:.1f} % at cost {cost}"
         best = self.error_at(self.gate_cost)
         return (
             Heading(["best gate between both models", "it knows which model is wrong"]),
-            Pieces([told, f"of the best gate {100 * best:.1f} %"]),
+            Pieces([text, f"of the best gate {100 * best:.1f} %"]),
             BLANK,
             PrintedTable(cost_texts(self.costs[shown].tolist()), columns, "cost"),
         )

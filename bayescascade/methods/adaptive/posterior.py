@@ -172,7 +172,7 @@ class AdaptivePosterior(ContinuousPosterior):
 
     def _identity(self) -> tuple[Sequence[NDArray[Any]], object]:
         one = self.problem
-        told = (
+        settings = (
             one.n_classes,
             one.full_share,
             one.ridge,
@@ -180,4 +180,4 @@ class AdaptivePosterior(ContinuousPosterior):
             one.rows.shape,
             one.distance,
         )
-        return (one.rows, one.labels, one.weights, one.full_losses), told
+        return (one.rows, one.labels, one.weights, one.full_losses), settings

@@ -369,16 +369,18 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         """Which methods were not tried or given up; empty if all were tried to the end."""
         why = "of the size of the table" if self.stopped_after_ is None else "the time was up"
         why = "it was interrupted" if self.is_interrupted_ else why
-        told = {"given up early": self.behind_, f"not tried because {why}": self.skipped_}
-        return "; ".join(f"{words}: {', '.join(names)}" for words, names in told.items() if names)
+        reasons = {"given up early": self.behind_, f"not tried because {why}": self.skipped_}
+        return "; ".join(
+            f"{words}: {', '.join(names)}" for words, names in reasons.items() if names
+        )
 
     @property
     def settings_text(self) -> str:
         """The chosen method, its size and settings in words."""
         if self.model_._reads_nothing:
             return "nothing is bought"
-        told = [*self.model_._size_facts(), *self.model_.certificate_texts]
-        settings = ", ".join([self.model_.title, *told])
+        facts = [*self.model_._size_facts(), *self.model_.certificate_texts]
+        settings = ", ".join([self.model_.title, *facts])
         settings = settings.replace("at the time limit of", "after its share of the time,")
         near = [
             f"{name} {one.above_text}"
@@ -409,8 +411,8 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         ]
         table = PrintedTable(list(firsts), columns, "method")
         words = "errors on the rows that chose; ±: standard error of the difference"
-        told = [Pieces([text], "dim") for text in (words, self.skipped_text) if text]
-        return (*super()._page(), BLANK, table, *told)
+        notes = [Pieces([text], "dim") for text in (words, self.skipped_text) if text]
+        return (*super()._page(), BLANK, table, *notes)
 
     # -- files -------------------------------------------------------------------------------------
 

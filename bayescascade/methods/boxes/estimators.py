@@ -353,7 +353,10 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
         return self.search != "exact"
 
     def _model_pieces(self) -> list[str]:
-        return [*self._told(), *["predictive average"] * (len(self._averaged_unions()) > 1)]
+        return [
+            *self._parameter_words(),
+            *["predictive average"] * (len(self._averaged_unions()) > 1),
+        ]
 
     def _found_pieces(self) -> list[str]:
         if self.objective_ is None:

@@ -462,11 +462,11 @@ class CascadeMixture(Baseline[RowClasses | LearnedDensityTree]):
             "n_components_", "kind_", "smoothing_", "log_likelihood_", "bic_", "n_parameters_",
             "entropy_",
         )  # fmt: skip
-        told = {name.removesuffix("_"): stored(getattr(self, name)) for name in names}
+        fields = {name.removesuffix("_"): stored(getattr(self, name)) for name in names}
         learned = self._found.to_dict()
         if self.cascade_ is not None:
             learned = {"cascade": learned}
-        return {**told, "candidates": stored(self._candidates), **learned}
+        return {**fields, "candidates": stored(self._candidates), **learned}
 
     # -- files -------------------------------------------------------------------------------------
 

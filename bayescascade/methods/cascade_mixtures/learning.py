@@ -215,7 +215,7 @@ def page_of(candidates: list[Scored]) -> Page:
     if isnan(candidates[0].held_out):
         return ()
     rows = candidates[:_MOST_SHOWN]
-    told = f"chosen from {len(candidates):,} candidates on held-out rows; the best ones:"
+    text = f"chosen from {len(candidates):,} candidates on held-out rows; the best ones:"
     settings = [one.settings for one in rows]
     columns = [
         Numbers(
@@ -230,4 +230,4 @@ def page_of(candidates: list[Scored]) -> Page:
     table = PrintedTable([one.kind for one in settings], columns)
     is_behind = candidates[0].held_out < max(one.held_out for one in rows)
     fair = (Pieces([_FAIR]),) if is_behind else ()
-    return (BLANK, Pieces([told]), table, *fair)
+    return (BLANK, Pieces([text]), table, *fair)

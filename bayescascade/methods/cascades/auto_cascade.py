@@ -157,7 +157,7 @@ class AutoCascade(HasNearBest, Baseline[LearnedDensityTree]):
         self._search()
 
     def _read_rows(self, read: Callable[..., Table]) -> Table:
-        return without_unusable(read, lambda told: warn_user(UserWarning(told)), **declared(self))
+        return without_unusable(read, lambda text: warn_user(UserWarning(text)), **declared(self))
 
     def _fit_table(self, table: Table) -> None:
         watch = Watch(self.time_limit)

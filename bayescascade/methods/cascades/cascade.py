@@ -186,9 +186,9 @@ class Cascade(HasNearBest, DensityEstimator[Tree, CountedTree, LearnedDensityTre
     def _decided(self) -> dict[str, float | str]:
         return {"leaf": self.leaf_} if self.leaf == "auto" else {}
 
-    def _told(self) -> list[str]:
+    def _parameter_words(self) -> list[str]:
         if self.leaf != "auto" or "leaf_choice_" not in self.__dict__:
-            return super()._told()
+            return super()._parameter_words()
         named = {**self.get_params(), "leaf": self._leaf}
         texts = [words for words in self.parameter_words(named) if words != f"leaf {self._leaf}"]
         return [*texts, self.leaf_choice_.words()]

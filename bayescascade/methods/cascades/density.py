@@ -39,7 +39,7 @@ MOST_READ = 30
 
 _MOSTLY = "mostly "  # prefix of the line of standouts below a leaf
 _WON = "the gain in log likelihood"
-_MOST_TOLD = 3  # standouts in an explanation
+_MOST_NAMED = 3  # standouts in an explanation
 
 _READ = (
     "Read it from the top. Each line is a group of rows. The indented lines below it divide the "
@@ -326,7 +326,7 @@ class LearnedDensityTree(DensityParts):
         texts = []
         for node in groups[np.argsort(u - q - rel_entr(q, u), kind="stable")].tolist():
             is_leaf = not children[node]
-            mostly = " and ".join(self._inside_words(node)[:_MOST_TOLD] if is_leaf else [])
+            mostly = " and ".join(self._inside_words(node)[:_MOST_NAMED] if is_leaf else [])
             rule = self.rule_words(node) + (f"; mostly {mostly}" if mostly else "")
             texts.append((rule, self._part_in_words(node)))
         return texts
@@ -336,7 +336,7 @@ class LearnedDensityTree(DensityParts):
         return [one.words(self.schema) for one in self.standouts(leaf)]
 
     def _leaf_words(self, leaf: int, codes: Codes) -> str:
-        log_density, is_average = self._log_density_told(leaf, codes)
+        log_density, is_average = self._reported_log_density(leaf, codes)
         n, total, probability = self.counts[leaf], self.counts[0], self.probabilities[leaf]
         relative = float(np.exp(log_density + self.log_domain))
         is_of_row = self.level_probabilities is not None and not is_average
@@ -351,11 +351,11 @@ class LearnedDensityTree(DensityParts):
             ("mostly", self.standouts(leaf)),
             ("rarely", self.rarities(leaf, codes)),
         ):
-            text = " and ".join(one.words(self.schema) for one in found[:_MOST_TOLD])
+            text = " and ".join(one.words(self.schema) for one in found[:_MOST_NAMED])
             words += f"; {how} {text}" if text else ""
         return words
 
-    def _log_density_told(self, leaf: int, codes: Codes) -> tuple[float, bool]:
+    def _reported_log_density(self, leaf: int, codes: Codes) -> tuple[float, bool]:
         """Return the log density to report for a row, and whether it is the leaf's average."""
         del codes
         return float(self.log_densities[leaf]), self.level_probabilities is not None

@@ -111,9 +111,9 @@ class DependentTree(LearnedDensityTree):
         text = " and ".join(p.words(self.schema, " if independent") for p in self.pairs(leaf)[:2])
         return f"{words}; columns depend on each other: {text}" if text else words
 
-    def _log_density_told(self, leaf: int, codes: Codes) -> tuple[float, bool]:
+    def _reported_log_density(self, leaf: int, codes: Codes) -> tuple[float, bool]:
         if (codes < 0).any():
-            return super()._log_density_told(leaf, codes)
+            return super()._reported_log_density(leaf, codes)
         inside = self.inside[self.leaf_rows[leaf]].score_codes(codes[:, np.newaxis])
         return float(np.log(self.probabilities[leaf]) + inside[0]), False
 

@@ -151,11 +151,11 @@ def _near(drawn: Sequence[CountedTree], cascade: Any) -> Iterator[Alternative[An
 
 def _parts(learned: LearnedDensityTree) -> dict[str, str]:
     """Return the share of each leaf, by its conditions."""
-    told = {}
+    shares = {}
     for leaf in learned.tree.leaves.tolist():
         boxes = zip(learned.schema.columns, learned.boxes[leaf], learned.boxes[0], strict=True)
         words = [
             one.condition_words(left, is_full=True) for one, left, all_ in boxes if left != all_
         ]
-        told[" and ".join(words) or "any row"] = share_text(float(learned.probabilities[leaf]))
-    return told
+        shares[" and ".join(words) or "any row"] = share_text(float(learned.probabilities[leaf]))
+    return shares

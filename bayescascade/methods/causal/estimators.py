@@ -224,7 +224,7 @@ class AdditiveNoiseModel(DirectionModel):
         """Return the direction, the scores, and their uncertainty."""
         posterior, scored = self.posterior_, SCORES[self.score]
         shown = [arrow(direction, self.names_) for direction in DIRECTIONS]
-        heading = [self.title, count_of(self.n_rows_, "row"), scored.told]
+        heading = [self.title, count_of(self.n_rows_, "row"), scored.text]
         if self.score != "shapes":
             is_own = self.regression_ == regression_words(KERNEL_RIDGE)
             folds = f"{self.regression_}, {self.n_folds} folds"

@@ -261,18 +261,18 @@ class PrivacyPlan(Readable):
 
     def page(self) -> Page:
         """Return the four quantities as a sentence."""
-        told = {
+        texts = {
             "n_rows": f"{self.n_rows:,} rows",
             "margin": f"scores that differ by {self.margin:.3g}",
             "epsilon": f"epsilon {self.epsilon:.3g}",
             "probability": f"probability {self.probability:.3f} that noise does not change the "
             "direction",
         }
-        found = told.pop(self.computed)
+        found = texts.pop(self.computed)
         tested = ["if the rows pass the test of stability"] if self.protection.is_tested else []
         whose = {"both": "all", "train": "training"}.get(self.protection.protect, "test")
         kept = f"score {self.protection.score}, {whose} rows protected"
-        return Heading([found]), Pieces(["with " + ", ".join(told.values()), *tested, kept])
+        return Heading([found]), Pieces(["with " + ", ".join(texts.values()), *tested, kept])
 
 
 def planned(

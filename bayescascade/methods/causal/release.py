@@ -139,7 +139,7 @@ class DirectionRelease(Readable):
     def page(self) -> Page:
         """Return the direction, the scores, and the guarantee."""
         rows = f"{self.n_training:,} training rows, {self.n_test:,} test rows"
-        heading = Heading(["private additive noise model", rows, SCORES[self.score].told])
+        heading = Heading(["private additive noise model", rows, SCORES[self.score].text])
         guarantee = warning(self.guarantee) if not self.is_private else Pieces([self.guarantee])
         if self.direction is None:
             why = _UNDEFINED if self.is_undefined else _UNSTABLE

@@ -34,7 +34,7 @@ Kernels = tuple[Features, Features]
 class Score(NamedTuple):
     """The properties of a score."""
 
-    told: str  # its name in words
+    text: str  # its name in words
     # The approximate score of m independent rows: the mean of rank scores and HSIC; for spreads the
     # standard deviation of the sum of both logarithms, for normal rows.
     independent: Callable[[int], float]

@@ -207,9 +207,9 @@ class CostSensitiveTreeClassifier(TriedClassifier):
 
     def _heading(self) -> list[str]:
         n_leaves = sum(node.is_leaf for node in self.tree_.nodes)
-        told = [] if self.tradeoff_ is None else [f"tradeoff {self.tradeoff_:.3g}"]
+        tradeoff = [] if self.tradeoff_ is None else [f"tradeoff {self.tradeoff_:.3g}"]
         classes = count_of(len(self.classes_), "class", "classes")
-        return [*told, count_of(n_leaves, "leaf", "leaves"), classes]
+        return [*tradeoff, count_of(n_leaves, "leaf", "leaves"), classes]
 
     def _size_facts(self) -> list[str]:
         return [count_of(len(self.tree_.nodes), "node")]

@@ -342,5 +342,5 @@ class CostSensitiveTreePosterior(ContinuousPosterior):
 
     def _identity(self) -> tuple[Sequence[NDArray[Any]], object]:
         arrays = (self._columns, self._targets, self._weights, self._children, self._incurs)
-        told = dict(self.parameters()), self.items.costs.tolist()
-        return (*arrays, self._directions), told
+        settings = dict(self.parameters()), self.items.costs.tolist()
+        return (*arrays, self._directions), settings

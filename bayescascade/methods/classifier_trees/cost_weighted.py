@@ -201,15 +201,15 @@ class CostWeightedLogisticClassifier(TriedClassifier):
     # -- what a user sees --------------------------------------------------------------------------
 
     def _heading(self) -> list[str]:
-        told = [] if self.penalty_ is None else [f"penalty {self.penalty_:.3g}"]
-        return [*told, count_of(len(self.classes_), "class", "classes")]
+        penalty = [] if self.penalty_ is None else [f"penalty {self.penalty_:.3g}"]
+        return [*penalty, count_of(len(self.classes_), "class", "classes")]
 
     @property
     def certificate_texts(self) -> list[str]:
         """A proved bound on the distance from the minimum, and what ended the fit."""
         gap = self.duality_gap_
-        told = [] if gap is None else [f"duality gap {gap:.1g} nats a row"]
-        return [*told, *super().certificate_texts]
+        texts = [] if gap is None else [f"duality gap {gap:.1g} nats a row"]
+        return [*texts, *super().certificate_texts]
 
     def _page(self) -> Page:
         table = coefficient_table(self.tree_, self.column_texts_, self.classes_.tolist())

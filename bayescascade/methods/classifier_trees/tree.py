@@ -197,17 +197,17 @@ def tree_sql(
         columns = linear.columns
         return _score(weights @ linear.coefficients, intercept, columns, tree.basis, texts)
 
-    told: dict[int, list[str]] = {}
+    lines: dict[int, list[str]] = {}
     for place in reversed(range(len(tree.nodes))):
         node = tree.nodes[place]
         if node.is_leaf:
-            told[place] = [_answer(node.leaf, score, classes, number)]
+            lines[place] = [_answer(node.leaf, score, classes, number)]
         else:
             is_above = f"{score(node.gate, np.ones(1))} > {sql_literal(node.threshold)}"
-            above, below = (told.pop(child) for child in node.children)
-            told[place] = sql_case([(is_above, above)], below)
+            above, below = (lines.pop(child) for child in node.children)
+            lines[place] = sql_case([(is_above, above)], below)
     known = readable_sql(encoder)
-    return "\n".join(sql_case([(known, told[0])]) if known else told[0])
+    return "\n".join(sql_case([(known, lines[0])]) if known else lines[0])
 
 
 def _score(

@@ -216,11 +216,11 @@ def path_words(tree: ClassifierTree, names: list[str]) -> list[str]:
         for child, side in zip(node.children, ("high", "low"), strict=True):
             if child >= 0:
                 ways[child] = f"{ways[place]}, {side}" if ways[place] else side
-    told = []
+    words = []
     for conditions, has in zip(ways, tree.has, strict=True):
         read = ", ".join(names[feature] for feature in np.flatnonzero(has))
-        told.append(f"{conditions or 'any row'}: reads {read or 'nothing'}")
-    return told
+        words.append(f"{conditions or 'any row'}: reads {read or 'nothing'}")
+    return words
 
 
 def coefficient_table(tree: ClassifierTree, columns: list[str], classes: list[Any]) -> Page:

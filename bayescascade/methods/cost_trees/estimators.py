@@ -289,5 +289,5 @@ until, effort
         """Whether the search ended early, and warnings from the diagnostics of the chains."""
         ending = self.summary_.ending
         stopped = [f"{ending}: best found so far"] if ending else []
-        told = [] if self.budget is None else [f"budget {self.budget:.12g}"]
-        return [*stopped, *told, *self.summary_.warnings]
+        texts = [] if self.budget is None else [f"budget {self.budget:.12g}"]
+        return [*stopped, *texts, *self.summary_.warnings]

@@ -80,8 +80,8 @@ def rules_sentences(learned: Any) -> list[str]:
         whole = f"has no interval: {reason}"
     else:
         whole = f"is {effect_words(average.effects[0], *average.intervals()[0])}"
-    told_rows = f"{int(rows.sum()):,} held-out rows, {int(rows[1]):,} of them treated"
-    return [f"The average effect in {told_rows}, {whole}.", *_clear_sentences(learned)]
+    group_rows = f"{int(rows.sum()):,} held-out rows, {int(rows[1]):,} of them treated"
+    return [f"The average effect in {group_rows}, {whole}.", *_clear_sentences(learned)]
 
 
 def _clear_sentences(learned: Any) -> list[str]:

@@ -68,8 +68,8 @@ def wrong_out_of_bag(
     for tree in range(pruned.n_trees):
         of_tree = pruned.probabilities[leaves[:, tree]]
         shares += np.where(votes[:, tree, np.newaxis], of_tree, 0.0)
-    is_told = votes.any(axis=1)
-    wrong: Flags = shares[is_told].argmax(axis=1) != labels[is_told]
+    has_votes = votes.any(axis=1)
+    wrong: Flags = shares[has_votes].argmax(axis=1) != labels[has_votes]
     return wrong
 
 

@@ -297,11 +297,11 @@ class BudgetedForestClassifier(ForestClassifier):
     @property
     def nothing_read_text(self) -> str:
         """The line of the print if no feature is read; otherwise empty."""
-        told = super().nothing_read_text
-        if not told or self.budget is None or is_within(self.cost_path_[0], self.budget):
-            return told
+        text = super().nothing_read_text
+        if not text or self.budget is None or is_within(self.cost_path_[0], self.budget):
+            return text
         (least,) = cost_texts([self.cost_path_[0]])
-        return f"{told}; the cheapest first tree costs {least} a row"
+        return f"{text}; the cheapest first tree costs {least} a row"
 
     @property
     def may_know_validation_labels(self) -> bool:

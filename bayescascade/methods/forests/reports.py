@@ -67,27 +67,27 @@ def forest_sql(forest: Forest, encoder: MatrixEncoder, values: Sequence[str]) ->
 
     `values` are SQL expressions for all nodes; refused unknown levels give NULL.
     """
-    told, *others = (_tree_sql(forest, t, encoder, values) for t in range(forest.n_trees))
+    lines, *others = (_tree_sql(forest, t, encoder, values) for t in range(forest.n_trees))
     if others:
-        told = ["(", *told]
+        lines = ["(", *lines]
         for first, *rest in others:
-            told += [f"+ {first}", *rest]
-        told.append(f") / {forest.n_trees}")
+            lines += [f"+ {first}", *rest]
+        lines.append(f") / {forest.n_trees}")
     known = readable_sql(encoder)
-    return "\n".join(sql_case([(known, told)]) if known else told)
+    return "\n".join(sql_case([(known, lines)]) if known else lines)
 
 
 def _tree_sql(
     forest: Forest, tree: int, encoder: MatrixEncoder, values: Sequence[str]
 ) -> list[str]:
     """Return lines of SQL that select the value at a row's leaf in a tree."""
-    told = [[value] for value in values]
+    lines = [[value] for value in values]
     start, end = (int(node) for node in forest.tree_starts[tree : tree + 2])
     for node in range(end - 1, start - 1, -1):  # children follow their parents
         if forest.feature[node] >= 0:
             goes_left = _goes_left(forest, node, encoder)
-            told[node] = sql_case([(goes_left, told[node + 1])], told[forest.right[node]])
-    return told[start]
+            lines[node] = sql_case([(goes_left, lines[node + 1])], lines[forest.right[node]])
+    return lines[start]
 
 
 def _goes_left(forest: Forest, node: int, encoder: MatrixEncoder) -> str:
@@ -128,8 +128,8 @@ def class_tree_boxes(
                 encoder, int(one.feature[parent]), float(one.threshold[parent]), node == parent + 1
             )
         best, chance = int(shares.argmax()), 1 / shares.size
-        told = wrap(f"{class_texts[best]} {probability_text(shares[best])}", _LABEL_WIDTH)
-        texts.append([*wrap(words, _LABEL_WIDTH), f"{rows[node]} rows", *told])
+        class_lines = wrap(f"{class_texts[best]} {probability_text(shares[best])}", _LABEL_WIDTH)
+        texts.append([*wrap(words, _LABEL_WIDTH), f"{rows[node]} rows", *class_lines])
         strength = 0.1 + 0.5 * (shares[best] - chance) / (1 - chance)
         fills.append("" if one.feature[node] >= 0 else class_color(best, strength))
     return BoxTree(texts, fills, np.maximum(parents, -1))
@@ -137,13 +137,13 @@ def class_tree_boxes(
 
 def path_words(forest: Forest, leaf: int, encoder: MatrixEncoder) -> str:
     """Return the splits on the path to a leaf in words, from the root."""
-    told: list[str] = []
+    words: list[str] = []
     parents, node = forest.parents.tolist(), leaf
     while (parent := parents[node]) >= 0:
         column, threshold = int(forest.feature[parent]), float(forest.threshold[parent])
-        told.insert(0, split_words(encoder, column, threshold, node == parent + 1))
+        words.insert(0, split_words(encoder, column, threshold, node == parent + 1))
         node = parent
-    return " and ".join(told) or "any row"
+    return " and ".join(words) or "any row"
 
 
 def split_words(encoder: MatrixEncoder, column: int, threshold: float, is_left: bool) -> str:

@@ -101,8 +101,8 @@ class CellDensity(DensityParts):
     @cached_property
     def labels(self) -> list[str]:
         """The cells with rows in words, and all others."""
-        told = [self._cell_words(cell) for cell in self.cells.T]
-        return [*told, _OTHERS] if self.counts.size > self.n_cells else told
+        texts = [self._cell_words(cell) for cell in self.cells.T]
+        return [*texts, _OTHERS] if self.counts.size > self.n_cells else texts
 
     def _cell_words(self, codes: Codes) -> str:
         """Return the known values of a row, such as "sex is male and age is child"."""
@@ -149,16 +149,16 @@ class CellDensity(DensityParts):
         ratios = self.log_densities + self.log_domain
         order = np.argsort(-self.probabilities[: self.n_cells], kind="stable")
         drawn, rest = order[:_MOST_DRAWN], order[_MOST_DRAWN:]
-        told = [(self.labels[k], self.probabilities[k], ratios[k]) for k in drawn.tolist()]
+        shown = [(self.labels[k], self.probabilities[k], ratios[k]) for k in drawn.tolist()]
         others = np.append(rest, np.arange(self.n_cells, self.counts.size))
         if others.size:
             share = float(self.probabilities[others].sum())
             log_volume = float(logsumexp(self.log_volumes[others]))
             ratio = math.log(share) - log_volume + self.log_domain if share else -math.inf
-            told.append((_OTHERS, share, ratio))
+            shown.append((_OTHERS, share, ratio))
         bars = [
             Bar(label, (float(share),), f"{ratio_text(ratio)} x uniform", (ratio_color(ratio),))
-            for label, share, ratio in told
+            for label, share, ratio in shown
         ]
         return plot_bars(bars, ax, x_label="share; blue: denser than uniform, orange: rarer")
 
@@ -172,8 +172,8 @@ class CellDensity(DensityParts):
         log_density, is_average = float(log_mass) - log_volume, bool((codes < 0).any())
         mass, relative = math.exp(log_mass), math.exp(log_density + self.log_domain)
         n, total = float(count), float(self.counts.sum())
-        told = density_text(n, total, mass, log_density, relative, is_average=is_average)
-        yield f"{self._cell_words(codes)}: {told}"
+        text = density_text(n, total, mass, log_density, relative, is_average=is_average)
+        yield f"{self._cell_words(codes)}: {text}"
 
     # -- densities and draws -----------------------------------------------------------------------
 
@@ -264,8 +264,8 @@ class CellDensity(DensityParts):
             columns = zip(self.schema.columns, cell, strict=True)
             return {column.name: column.describe_codes([code]) for column, code in columns}
 
-        told = zip(self.cells.T.tolist(), parts, strict=False)
-        cells = [{"cell": words(cell), **part} for cell, part in told]
+        described = zip(self.cells.T.tolist(), parts, strict=False)
+        cells = [{"cell": words(cell), **part} for cell, part in described]
         other = {"other": parts[-1]} if self.counts.size > self.n_cells else {}
         return {"n_cells_with_rows": self.n_cells, "cells": cells, **other}
 

@@ -193,9 +193,9 @@ class SmoothedHistogram(Baseline[CellDensity]):
 
     def page(self) -> Page:
         """Return the number of cells, the number of cells with rows, and the pseudo-count."""
-        told = (
+        text = (
             f"{self.title} of {cells_text(self.log_n_cells_)} cells, "
             f"{self._weights.size:,} of them with rows, "
             f"pseudo-count {significant_text(self.log_total_ - self.log_n_cells_)}"
         )
-        return (Pieces([told]),)
+        return (Pieces([text]),)

@@ -117,12 +117,12 @@ class NearestPolicy:
             if rule.predict_by == "vote"
             else "the sum over measured features"
         )
-        told = [self.size_text, f"stops: {rule.stop_text}", f"predicts by {by}"]
+        texts = [self.size_text, f"stops: {rule.stop_text}", f"predicts by {by}"]
         if rule.tradeoff > 0:
-            told.insert(1, f"tradeoff {rule.tradeoff:.3g}")
+            texts.insert(1, f"tradeoff {rule.tradeoff:.3g}")
         margins = f"margins {rule.margins.replace('_', ' ')}"
         n_rows = f"a saved model holds {len(self.around.rows):,} rows"
-        return [told, [margins, "a heuristic: nothing is proved", n_rows]]
+        return [texts, [margins, "a heuristic: nothing is proved", n_rows]]
 
     def page(self) -> Page:
         """Return a table of the steps of rows and their accuracies."""
@@ -191,11 +191,11 @@ class NeighborWalk:
     @property
     def probabilities(self) -> Floats:
         """The probabilities given the known features."""
-        told: Floats = self._route.votes[0, self._n_taken]
+        shares: Floats = self._route.votes[0, self._n_taken]
         if self._rule.predict_by == "margin":
             scores = self._route.scores[:, self._n_taken]
-            told = hedged(scores, np.array([self.accuracy]))[0]
-        return told
+            shares = hedged(scores, np.array([self.accuracy]))[0]
+        return shares
 
     @property
     def accuracy(self) -> float:

@@ -159,8 +159,8 @@ class ValidationRoutes(NamedTuple):
         if stop == "number":
             return [float(number) for number in range(last + 1)]
         shares = np.linspace(0.0, 1.0, _N_VALUES)
-        told = self.accuracy if stop == "threshold" else self.gains[:, :last]
-        found = np.quantile(told, shares, method="lower")
+        reached = self.accuracy if stop == "threshold" else self.gains[:, :last]
+        found = np.quantile(reached, shares, method="lower")
         more = [1.0] if stop == "threshold" else [0.0]
         values: list[float] = np.unique([*found[np.isfinite(found)], *more]).tolist()
         return values

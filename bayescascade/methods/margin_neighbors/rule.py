@@ -138,10 +138,10 @@ class Neighborhoods:
     @cached_property
     def start(self) -> Estimate:
         """Estimates from all rows, before anything is measured."""
-        told = self.estimate()
+        estimate = self.estimate()
         flags = np.zeros((2, self.parts.shape[1]), np.bool_)
-        tell_start(self.around(1.0, 0.0), self.work(), flags, told)
-        return told
+        tell_start(self.around(1.0, 0.0), self.work(), flags, estimate)
+        return estimate
 
     def routes(
         self,

@@ -445,15 +445,15 @@ class NeighborCompressionClassifier(
     def _heading(self) -> list[str]:
         return self._facts()[:-1]
 
-    def _told(self) -> list[str]:
+    def _parameter_words(self) -> list[str]:
         assert self.n_rows_ is not None
         part = share_text(self.n_kept_ / self.n_rows_)
         kept = f"{count_of(self.n_kept_, 'prototype')}, {part} of the rows"
         is_own = self._best.factor.ndim == 1 and np.ptp(self._best.factor) > 0.0
-        told = [kept, f"metric {self.metric}"]
+        texts = [kept, f"metric {self.metric}"]
         if is_own and self.metric == "scaled":
-            told.append("columns standardized")
-        return told
+            texts.append("columns standardized")
+        return texts
 
     def _how_made(self) -> Page:
         return (*super()._how_made(), *(Pieces([text]) for text in self._prior.texts()))

@@ -242,11 +242,11 @@ class PrototypePosterior(ContinuousPosterior):
 
     def describe(self, state: State) -> Mapping[str, float]:
         """Return the log prior and, unless it is fixed, the metric's mean log scale."""
-        told = {"log_prior": self.log_prior(state)}
+        values = {"log_prior": self.log_prior(state)}
         if self.layout.fixed_metric is None:
             factor = self.layout.factor(self.layout.metric_of(state))
-            told["log_scale"] = float(0.5 * np.log(np.sum(factor**2) / self.rank))
-        return told
+            values["log_scale"] = float(0.5 * np.log(np.sum(factor**2) / self.rank))
+        return values
 
     def legend(self) -> TraceLegend:
         """Return the legend of the traces."""

@@ -334,8 +334,8 @@ class BudgetPruneClassifier(ForestClassifier):
         """The tradeoff, the objective, and bounds on how much lower it and the error could be."""
         if self.budget is not None:
             words = "tree error at most {:.2g} points above the best within the budget"
-            told = [f"budget {self.budget:.12g}", gap_text(self.error_gap_, words)]
-            return [*super().certificate_texts, *told]
+            texts = [f"budget {self.budget:.12g}", gap_text(self.error_gap_, words)]
+            return [*super().certificate_texts, *texts]
         how = "" if self.tradeoff is not None else ", chosen on held-out rows"
         return [
             *super().certificate_texts,

@@ -95,7 +95,7 @@ class NearOptimalPrunings(SearchResult[KeptSplits]):
         """
         diagnostics = self.summary_.diagnostics.values()
         r_hat = max(each.r_hat for each in diagnostics)
-        told = f"near-optimal prunings: at most {100 * self.tolerance:g} % above the best objective"
+        text = f"near-optimal prunings: at most {100 * self.tolerance:g} % above the best objective"
         n_draws, n_chains = sum(map(len, self.run_.draws)), len(self.run_.draws)
         pieces = [
             f"best objective {self.optimum:.4g}",
@@ -104,7 +104,7 @@ class NearOptimalPrunings(SearchResult[KeptSplits]):
             f"R-hat {diagnostic_text(r_hat, 3)}",
             f"ESS {diagnostic_text(min(each.ess for each in diagnostics), 0)}",
         ]
-        page: Page = (Heading([told]), Pieces(pieces))
+        page: Page = (Heading([text]), Pieces(pieces))
         if not all(each.is_fine for each in diagnostics):
             advice = (
                 f"R-hat should be at most {RHAT_CEILING}, ESS at least {ESS_FLOOR:.0f}: "

@@ -154,8 +154,8 @@ class PruningPath(Printed, Generic[P]):
             labels, title = tradeoffs, "tradeoff"
         table = PrintedTable(["nothing"] * len(nothing) + labels, columns, title)
         heading = Heading([f"{count_of(len(self), 'pruning')} of a forest"])
-        told = "interrupted: only the finished prunings"
-        warned = [told] if self.interrupted else []
+        text = "interrupted: only the finished prunings"
+        warned = [text] if self.interrupted else []
         empty = [one for one in self if self.budgets is not None and one.nothing_read_text]
         if empty:  # one warning for all
             warned.append(max(empty, key=attrgetter("budget")).nothing_read_text)

@@ -267,12 +267,12 @@ class RadoBoostClassifier(MatrixClassifier):
 
     def _reasons(self, X: Any) -> list[str]:
         """Return the largest terms of each decision; their signs point to the classes."""
-        names, told = self._reading.columns, []
+        names, texts = self._reading.columns, []
         for row in self._reading.scaled(self._matrix(X)) * self.theta_:
             most = np.argsort(-np.abs(row), kind="stable")[:_MOST_REASONS].tolist()
             parts = [f"{names[j]} {row[j]:+.2f}" for j in most if row[j] != 0.0]
-            told.append(f"decision {row.sum():+.2f}: {', '.join(parts) or 'all terms are zero'}")
-        return told
+            texts.append(f"decision {row.sum():+.2f}: {', '.join(parts) or 'all terms are zero'}")
+        return texts
 
     @property
     def _means(self) -> Floats:

@@ -97,10 +97,10 @@ class _LinearPosterior(ContinuousPosterior):
         return self.scales, (0, len(self.scales))
 
     def _identity(self) -> tuple[Sequence[Floats], object]:
-        told = (type(self).__name__, self._vectors.shape, self._told())
-        return (self._vectors, self.scales), told
+        settings = (type(self).__name__, self._vectors.shape, self._settings())
+        return (self._vectors, self.scales), settings
 
-    def _told(self) -> object:
+    def _settings(self) -> object:
         return None
 
 
@@ -171,7 +171,7 @@ class RadoPosterior(_LinearPosterior):
         """Return the parameters by name."""
         return {**super().parameters(), "approximation": self.approximation}
 
-    def _told(self) -> object:
+    def _settings(self) -> object:
         return self.n_rows, self.approximation
 
 

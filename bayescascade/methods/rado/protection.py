@@ -102,8 +102,8 @@ class Promise(Printed):
 
     def page(self) -> Page:
         """Return the guarantee."""
-        told = Pieces([self.guarantee]) if self.is_private else warning(self.guarantee)
-        return (*([Pieces([self.noise], "dim")] if self.noise else []), told)
+        guarantee = Pieces([self.guarantee]) if self.is_private else warning(self.guarantee)
+        return (*([Pieces([self.noise], "dim")] if self.noise else []), guarantee)
 
 
 def released_together(promises: list[Promise | None], *, same_rows: bool) -> Promise | None:

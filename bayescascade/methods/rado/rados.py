@@ -149,8 +149,8 @@ class Rados(Printed):
             rows.edges(), rows.reading.n_columns, len(rows), n_rados, fixed, rng, watch=watch
         )
         if time_limit is not None and len(values) < n_rados:
-            told = f"time_limit ended it: {len(values):,} of {n_rados:,} rados were made"
-            warnings.warn(told, UserWarning, stacklevel=2)
+            text = f"time_limit ended it: {len(values):,} of {n_rados:,} rados were made"
+            warnings.warn(text, UserWarning, stacklevel=2)
         return cls._checked(values, len(rows), fixed, rows.reading)
 
     @classmethod

@@ -230,7 +230,7 @@ def _read_arrays(path: Path) -> tuple[Any, Any]:  # Any: the file may contain an
     with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
         if set(arrays.files) != {"values", "about"}:
             raise ModelFileError("rados must have the arrays values and about")
-        values, told = arrays["values"], arrays["about"]
-    if told.dtype.kind != "U" or told.ndim:
+        values, about = arrays["values"], arrays["about"]
+    if about.dtype.kind != "U" or about.ndim:
         raise ModelFileError("about must be text")
-    return values, json.loads(str(told))
+    return values, json.loads(str(about))

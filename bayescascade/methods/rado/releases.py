@@ -159,5 +159,5 @@ def clipped(rows: RadoRows) -> Edges:
 def announce(n_values: int, source: NoiseSource) -> None:
     """Warn that noise will take long if it is drawn exactly for many values."""
     if n_values > _MANY_VALUES and source.is_private:
-        told = f"exact noise is drawn for {n_values:,} values, one by one, which takes long"
-        warn_user(UserWarning(told))
+        text = f"exact noise is drawn for {n_values:,} values, one by one, which takes long"
+        warn_user(UserWarning(text))

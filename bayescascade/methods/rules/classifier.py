@@ -224,7 +224,7 @@ time_limit, until, checkpoint, resume, progress
         given = GivenRows.labeled(X, y, sample_weight)
         return LabeledRows.of(given, n_bins=self.n_bins, kinds=self, owner=owner)
 
-    def _told(self) -> list[str]:
+    def _parameter_words(self) -> list[str]:
         value: float | str = self.concentration_
         if self.concentration == "auto" and self._n_classes > 2:
             value = f"{value:g} (of most evidence)"

@@ -163,7 +163,7 @@ class LabelListPredictor(LabeledFiles, RuleListEstimator[LabelList]):
         return how == "average" or (how == "auto" and bool(self._draws.times))
 
     def _model_pieces(self) -> list[str]:
-        return [*self._told(), *["predictive average"] * self._is_average]
+        return [*self._parameter_words(), *["predictive average"] * self._is_average]
 
     def encode(self, X: Rows, *, first_row: int = 1, unknown: UnknownCells | None = None) -> Codes:
         """Return the codes of rows, (n_columns, n_rows), -1 where a cell satisfies no condition.

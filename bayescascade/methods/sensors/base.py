@@ -188,8 +188,8 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
         most = max(_LEAST_ROWS, _MOST_CELLS // n_features)
         answers = answers.sampled(most, seed)
         if len(answers.rows) < self.n_rows_:
-            told = f"learned from {len(answers.rows):,} random rows, as each has {n_features:,}"
-            self.notes_ += (f"{told} features",)
+            text = f"learned from {len(answers.rows):,} random rows, as each has {n_features:,}"
+            self.notes_ += (f"{text} features",)
         problem = self._problem(answers)._replace(ridge=self.ridge or 1.0)
         rows, scoring = None, None
         if validation is not None and validation.labels is not None:
@@ -330,9 +330,9 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
     def _sending_words(self, rows: Matrix) -> list[str]:
         """Return the sending sensors of each row, in words."""
         names = self._sensors.names
-        told = (list(compress(names, row)) for row in self._sent(rows).tolist())
+        senders = (list(compress(names, row)) for row in self._sent(rows).tolist())
         return [f"{', '.join(one)} {'send' if one[1:] else 'sends'}" if one else "all are silent"
-                for one in told]  # fmt: skip
+                for one in senders]  # fmt: skip
 
     # -- what was learned --------------------------------------------------------------------------
 
@@ -401,8 +401,8 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
         return [count_of(len(self._sensors), "sensor"), *self._facts()]
 
     def _how_made(self) -> Page:
-        told: Page = (*(Pieces(texts) for texts in found_texts(self)),)
-        return (*told, warning(silent)) if (silent := self.nothing_read_text) else told
+        page: Page = (*(Pieces(texts) for texts in found_texts(self)),)
+        return (*page, warning(silent)) if (silent := self.nothing_read_text) else page
 
     def _page(self) -> Page:
         return sensor_table(self._sensors, self.sensor_shares_)
@@ -428,12 +428,12 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
 
     @classmethod
     def _read_parameters(cls, record: Mapping[str, Any]) -> dict[str, Any]:
-        columns, told = record["encoding"]["columns"], record["sensors"]
+        columns, own = record["encoding"]["columns"], record["sensors"]
         sensors = {
             name: [columns[place] for place in places]
-            for name, places in zip(told["names"], told["columns"], strict=True)
+            for name, places in zip(own["names"], own["columns"], strict=True)
         }
-        costs = dict(zip(told["names"], told["costs"], strict=True))
+        costs = dict(zip(own["names"], own["costs"], strict=True))
         return {**super()._read_parameters(record), "sensors": sensors, "costs": costs}
 
     def _read_own(self, record: Mapping[str, Any]) -> None:

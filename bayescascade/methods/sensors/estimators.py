@@ -276,8 +276,8 @@ class GatedSensorsRegressor(RegressorMixin, GatedSensors):  # type: ignore[misc]
 
     def _predicted(self, rows: Matrix, intervals: bool, explain: bool) -> Predicted:
         del intervals
-        told = {"sends": self._sending_words(rows)} if explain else {}
-        return Predicted(told, values=self._values(rows), costs=self._row_costs(rows))
+        columns = {"sends": self._sending_words(rows)} if explain else {}
+        return Predicted(columns, values=self._values(rows), costs=self._row_costs(rows))
 
     # -- what is printed and saved -----------------------------------------------------------------
 

@@ -239,9 +239,15 @@ class GatePosterior(ContinuousPosterior):
         return np.ones(self.n_numbers), [0, p + k, self.n_numbers]
 
     def _identity(self) -> tuple[Sequence[NDArray[Any]], object]:
-        told = (
+        settings = (
             self.n_classes, self.tradeoff, self.ridge, self.gate_ridge, self.noise, self.sharpness,
             self.kind, self.signals.features.shape,
         )  # fmt: skip
         signals = self.signals
-        return (signals.features, signals.alive, signals.sensor_of, self.targets, self.costs), told
+        return (
+            signals.features,
+            signals.alive,
+            signals.sensor_of,
+            self.targets,
+            self.costs,
+        ), settings

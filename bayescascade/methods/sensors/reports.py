@@ -34,11 +34,11 @@ def found_texts(model: Any) -> list[list[str]]:
     spent, all_of_them, scored = cost_texts([model.validation_cost_, total, found.cost])
     how = "sensors that always send" if found.kind == "always" else model._method_text
     how = "silent sensors" if found.is_silent else how
-    told = (
+    texts = (
         [how] if model.tradeoff_ is None else [how, f"{model._tradeoff_word} {found.tradeoff:.3g}"]
     )
     if model.gap_ is not None:
-        told.append(f"predictors within {found.gap:.1g} nats of their optimum")
+        texts.append(f"predictors within {found.gap:.1g} nats of their optimum")
     costs = [f"cost {spent} a row on average", f"{all_of_them} if all send"]
     if model.budget is not None:
         costs.append(f"budget {model.budget:.12g}")
@@ -48,7 +48,7 @@ def found_texts(model: Any) -> list[list[str]]:
         ended.append("interrupted: best candidate so far")
     if model.stopped_after_ is not None:
         ended.append(f"stopped at the time limit of {model.stopped_after_:g} s")
-    return [one for one in (told, costs, chosen, ended) if one]
+    return [one for one in (texts, costs, chosen, ended) if one]
 
 
 def silent_text(model: Any) -> str:
@@ -59,8 +59,8 @@ def silent_text(model: Any) -> str:
     least = int(np.argmin(sensors.costs))
     (cost,) = cost_texts([sensors.costs[least]])
     budget = "" if model.budget is None else f"budget {model.budget:.12g}: "
-    told = f"no sensor sends; the cheapest sensor, {sensors.names[least]}, costs {cost}"
-    return f"{budget}{told}; all rows get the same prediction"
+    text = f"no sensor sends; the cheapest sensor, {sensors.names[least]}, costs {cost}"
+    return f"{budget}{text}; all rows get the same prediction"
 
 
 def sensor_table(sensors: Sensors, shares: Floats) -> Page:
@@ -79,7 +79,7 @@ def sensor_table(sensors: Sensors, shares: Floats) -> Page:
 
 def plot_sensors(sensors: Sensors, shares: Floats, ax: "Axes | None") -> "Axes":
     """Draw the mean cost per row of each sensor, and return the axes."""
-    told = zip(sensors.names, sensors.costs.tolist(), shares.tolist(), strict=True)
+    bars = zip(sensors.names, sensors.costs.tolist(), shares.tolist(), strict=True)
     return plot_bars(
-        cost_bars(told), ax, x_label="mean cost per row   in brackets: cost of the sensor"
+        cost_bars(bars), ax, x_label="mean cost per row   in brackets: cost of the sensor"
     )

@@ -198,12 +198,12 @@ def solve_or_tilt(
 def certificate_of(exact: "SummedPosterior | StoppedPosterior | TiltedPosterior") -> Certificate:
     """Return the proved facts: the evidence if its print is right, and visible rounding."""
     most = exact.max_leaves if isinstance(exact, StoppedPosterior) else None
-    is_told = exact.error < _ENOUGH and not np.isnan(exact.log_evidence)
+    is_accurate = exact.error < _ENOUGH and not np.isnan(exact.log_evidence)
     gap = shown_gap(exact.gap, exact.rounding)
     return Certificate(
         gap=gap,
         extent=count_of(exact.cost.n_boxes, "box", "boxes"),
-        log_evidence=exact.log_evidence if is_told else None,
+        log_evidence=exact.log_evidence if is_accurate else None,
         scope=f"of up to {most} leaves" if most is not None else "",
         is_rounding=exact.gap == 0.0 < gap,
     )

@@ -198,17 +198,17 @@ def is_right(scores, place, added, more, label):
 
 
 @inner_kernel
-def estimate(around, near, n_near, is_known, is_acquired, base, told):
+def estimate(around, near, n_near, is_known, is_acquired, base, result):
     """Fill in estimates: shares of neighbors that are right, now and with each further feature."""
     n_features, n_scores = around.parts.shape[1], around.offset.size
-    told.votes[:] = 0.0
-    told.with_each[:] = 0.0
-    told.rest[:] = 0.0
+    result.votes[:] = 0.0
+    result.with_each[:] = 0.0
+    result.rest[:] = 0.0
     total = 0.0
     for place in range(n_near):
         row = near[place]
         total += around.weights[row]
-        told.votes[around.labels[row]] += around.weights[row]
+        result.votes[around.labels[row]] += around.weights[row]
     if around.is_rest_near:
         for place in range(n_near):
             row = near[place]
@@ -216,34 +216,34 @@ def estimate(around, near, n_near, is_known, is_acquired, base, told):
                 if not is_known[feature]:
                     for score in range(n_scores):
                         share = around.weights[row] * around.parts[row, feature, score] / total
-                        told.rest[feature, score] += share
+                        result.rest[feature, score] += share
     right = 0.0
     last = n_features  # the sum over unknown features
     for feature in range(n_features):
         for score in range(n_scores):
-            told.rest[last, score] += told.rest[feature, score]
+            result.rest[last, score] += result.rest[feature, score]
     for place in range(n_near):
         row = near[place]
         label, weight = around.labels[row], around.weights[row]
         for score in range(n_scores):
-            base[score] = around.offset[score] + told.rest[last, score]
+            base[score] = around.offset[score] + result.rest[last, score]
             for feature in range(n_features):
                 if is_known[feature]:
                     base[score] += around.parts[row, feature, score]
-        if is_right(base, place, told.rest[last + 1], told.rest[last + 1], label):
+        if is_right(base, place, result.rest[last + 1], result.rest[last + 1], label):
             right += weight
         for feature in range(n_features):
             if is_acquired[feature]:
                 continue
             for score in range(n_scores):
-                told.rest[last + 2, score] = -told.rest[feature, score]
-            if is_right(base, place, around.parts[row, feature], told.rest[last + 2], label):
-                told.with_each[feature] += weight
-    told.accuracy[0] = right / total
+                result.rest[last + 2, score] = -result.rest[feature, score]
+            if is_right(base, place, around.parts[row, feature], result.rest[last + 2], label):
+                result.with_each[feature] += weight
+    result.accuracy[0] = right / total
     for feature in range(n_features):
-        told.with_each[feature] /= total
-    for label in range(told.votes.size):
-        told.votes[label] /= total
+        result.with_each[feature] /= total
+    for label in range(result.votes.size):
+        result.votes[label] /= total
 
 
 @inner_kernel
@@ -258,7 +258,7 @@ def price(around, paid, feature):
 
 
 @inner_kernel
-def best_feature(around, told, paid, is_acquired, spent, max_cost):
+def best_feature(around, estimates, paid, is_acquired, spent, max_cost):
     """Return the next feature, -1 if none fits, and its accuracy minus its price."""
     best, best_value, best_cost = -1, -np.inf, np.inf
     for feature in range(is_acquired.size):
@@ -267,7 +267,7 @@ def best_feature(around, told, paid, is_acquired, spent, max_cost):
         cost = price(around, paid, feature)
         if cost > 0.0 and spent + cost > max_cost * (1.0 + _ROUNDING):
             continue
-        value = told.with_each[feature] - around.tradeoff * cost
+        value = estimates.with_each[feature] - around.tradeoff * cost
         is_same = abs(value - best_value) <= _SAME
         if value > best_value + _SAME or (is_same and cost < best_cost * (1.0 - _ROUNDING)):
             best, best_value, best_cost = feature, value, cost
@@ -276,13 +276,13 @@ def best_feature(around, told, paid, is_acquired, spent, max_cost):
 
 @kernel
 def tell_start(
-    around: NeighborhoodArrays, work: NeighborWorkspace, flags: Array, told: Estimate
+    around: NeighborhoodArrays, work: NeighborWorkspace, flags: Array, result: Estimate
 ) -> None:
     """Fill in estimates from all rows, before features are known; flags (2, d) is workspace."""
     for row in range(around.labels.size):
         work.near[row] = row
     flags[:] = False
-    estimate(around, work.near, around.labels.size, flags[0], flags[1], work.base, told)
+    estimate(around, work.near, around.labels.size, flags[0], flags[1], work.base, result)
 
 
 @kernel
@@ -295,13 +295,13 @@ def follow(
     stop: StoppingRule,
     work: NeighborWorkspace,
     flags: Array,
-    told: Estimate,
+    estimates: Estimate,
     routes: Routes,
 ) -> None:
     """Fill in the routes of rows (m, p) float64, with NaN for cells that cannot be measured.
 
     parts (m, d, c): contributions of their features; own (m,) int64: the training row that is the
-    row itself, and so no neighbor, or -1; flags (2, d) bool and told are workspace.
+    row itself, and so no neighbor, or -1; flags (2, d) bool and estimates are workspace.
     """
     is_known, is_acquired = flags[0], flags[1]
     n_scores = around.offset.size
@@ -316,7 +316,7 @@ def follow(
         now = start
         while True:
             if n_known > 0:
-                now = told
+                now = estimates
             routes.costs[one, step], routes.accuracy[one, step] = spent, now.accuracy[0]
             for score in range(n_scores):
                 total = around.offset[score]
@@ -363,5 +363,5 @@ def follow(
                     difference = around.columns[column, row] - value
                     work.distances[row] += difference * difference
             n_near = find_near(around, work, n_near)
-            estimate(around, work.near, n_near, is_known, is_acquired, work.base, told)
+            estimate(around, work.near, n_near, is_known, is_acquired, work.base, estimates)
         routes.n_steps[one] = step
