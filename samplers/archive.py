@@ -219,7 +219,7 @@ class Archive(Generic[S]):
                 f"is of another model or other data: its fingerprint is {stored['fingerprint']!r}, "
                 f"this target's is {ours['fingerprint']!r}"
             )
-        were, are = ({"n_rounds": 1, **one["settings"]} for one in (stored, ours))
+        were, are = ({"n_rounds": 1, **settings["settings"]} for settings in (stored, ours))
         for name, value in are.items():
             if were[name] != value:
                 raise self._error(
@@ -267,7 +267,10 @@ class Archive(Generic[S]):
     def _decode_history(self, chains: list[dict[str, Any]]) -> History[S]:
         history = History(
             tuple(self._decode_snapshot(chain["snapshot"]) for chain in chains),
-            tuple(tuple(self._decode_record(one) for one in chain["records"]) for chain in chains),
+            tuple(
+                tuple(self._decode_record(record) for record in chain["records"])
+                for chain in chains
+            ),
         )
         if len(chains) != len(self._texts):
             raise ValueError("chains are missing")

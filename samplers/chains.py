@@ -242,7 +242,7 @@ def _collect(
     records = tuple(chain[counted] for chain in history.records)
     move_names = tuple(records[0][0].proposed) if records[0] else program.choice.names
     proposed, accepted = (
-        {name: np.array([[getattr(one, kind)[name] for one in c] for c in records], np.int64)
+        {name: np.array([[getattr(record, kind)[name] for record in c] for c in records], np.int64)
          for name in move_names}
         for kind in ("proposed", "accepted")
     )  # fmt: skip
@@ -252,7 +252,7 @@ def _collect(
         best_log_density=best.log_density,
         traces=_traces(program, history),
         draws=tuple(
-            tuple(one.state for one in chain if one.state is not None) for chain in records
+            tuple(record.state for record in chain if record.state is not None) for chain in records
         ),
         final_states=tuple(snapshot.replicas[0].state for snapshot in snapshots),
         proposed=proposed,
@@ -274,6 +274,6 @@ def _traces(program: Program[S], history: History[S]) -> dict[str, npt.NDArray[n
         described = describe(program.target, history.snapshots[0].replicas[0].state)
         names = (*program.trace_names, *described)
     return {
-        name: np.array([[one.values[name] for one in chain] for chain in records], np.float64)
+        name: np.array([[record.values[name] for record in chain] for chain in records], np.float64)
         for name in names
     }

@@ -102,8 +102,10 @@ def results_of_workers(
     results = parallel(joblib.delayed(_call)(parent, function, *call) for call in calls)
     try:
         for result, warned in results:
-            for one in warned:
-                warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+            for warning in warned:
+                warnings.warn_explicit(
+                    warning.message, warning.category, warning.filename, warning.lineno
+                )
             yield result
     finally:
         results.close()

@@ -159,7 +159,7 @@ class _Tempering(Program[S]):
         swap_acceptance = np.full(tried.shape, np.nan)
         np.divide(accepted, tried, out=swap_acceptance, where=tried > 0.0)
         return {
-            "inverse_temperatures": np.array([_ladder(one.memory) for one in snapshots]),
+            "inverse_temperatures": np.array([_ladder(snapshot.memory) for snapshot in snapshots]),
             "swap_acceptance": swap_acceptance,
         }
 

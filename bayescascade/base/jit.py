@@ -164,7 +164,7 @@ class _Kernel(CPUDispatcher):
     @cached_property
     def _most_interpreted(self) -> float:
         """Seconds: short kernels are compiled sooner, as that takes less time."""
-        code = sum(len(one.py_func.__code__.co_code) for one in _helpers(self))
+        code = sum(len(helper.py_func.__code__.co_code) for helper in _helpers(self))
         return min(MOST_INTERPRETED, _LEAST_INTERPRETED + _SECONDS_OF_CODE * code)
 
     def _is_compiled(self) -> bool:
@@ -184,10 +184,10 @@ class _Kernel(CPUDispatcher):
         A small table needs a million calls of helpers, and asking at each call whether to interpret
         would take most of the time.
         """
-        copies = {one: _copy_of(one.py_func) for one in _helpers(self)}
+        copies = {helper: _copy_of(helper.py_func) for helper in _helpers(self)}
         functions: dict[Any, Callable[..., Any]] = {
-            one: lru_cache(_MOST_REMEMBERED)(copy) if one.is_remembered else copy
-            for one, copy in copies.items()
+            item: lru_cache(_MOST_REMEMBERED)(copy) if item.is_remembered else copy
+            for item, copy in copies.items()
         }
         for copy in copies.values():
             _call_python(copy, functions)
@@ -226,7 +226,7 @@ def _helpers(function: Any) -> set[Any]:
         py_func = waiting.pop().py_func
         names, room = py_func.__code__.co_names, py_func.__globals__
         modules = [vars(room[name]) for name in names if isinstance(room.get(name), ModuleType)]
-        called = (one.get(name) for one in (room, *modules) for name in names)
+        called = (module.get(name) for module in (room, *modules) for name in names)
         new = {helper for helper in called if isinstance(helper, _Kernel)} - found
         found |= new
         waiting += new

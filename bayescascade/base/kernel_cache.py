@@ -85,7 +85,9 @@ def _temporary_folder() -> Path:
 _PLACES = list(CompileResultCacheImpl._locator_classes)
 
 # numba 0.60 has another name for it
-_HomeLocator: Any = next(one for one in _PLACES if one.__name__.endswith("UserWideCacheLocator"))
+_HomeLocator: Any = next(
+    place for place in _PLACES if place.__name__.endswith("UserWideCacheLocator")
+)
 
 
 class _TemporaryLocator(_HomeLocator):  # type: ignore[misc]

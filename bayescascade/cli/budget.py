@@ -269,7 +269,10 @@ class FoundWithin:
         page = (Heading(heading), Pieces([split]), *few, *notes, BLANK, table, BLANK, legend)
         if not self._is_auto:
             return page
-        settings = [f"budget {amount:.12g}: {one.settings_text}" for amount, one in self.fitted]
+        settings = [
+            f"budget {amount:.12g}: {classifier.settings_text}"
+            for amount, classifier in self.fitted
+        ]
         skipped = [model.skipped_text] if model.skipped_text else []
         return (*page, BLANK, *(Pieces([text], "dim") for text in (*settings, *skipped)))
 
@@ -281,8 +284,8 @@ class FoundWithin:
     def _choices(self) -> dict[str, list[str]]:
         """Return the method of each budget that buys, and its error on the rows that chose."""
         models = [model for _, model in self.fitted]
-        errors = [f"{100 * one.validation_error_:.2f} %" for one in models]
-        chosen = ["none" if one.nothing_read_text else one.method_ for one in models]
+        errors = [f"{100 * model.validation_error_:.2f} %" for model in models]
+        chosen = ["none" if model.nothing_read_text else model.method_ for model in models]
         return {"validation error": errors, "method": chosen}
 
     @property

@@ -63,7 +63,7 @@ def check_chosen(models: Models, chosen: str, options: dict[str, Any], by: str) 
     for name in dict.fromkeys(name for model in models.values() for name in model.declared()):
         if name in models[chosen].declared() or options.pop(name, None) in (None, False):
             continue
-        having = [one for one, has in models.items() if name in has.declared()]
+        having = [model for model, has in models.items() if name in has.declared()]
         option = option_name(models, name)
         raise click.UsageError(f"{option} needs {by} {' or '.join(having)}, got {chosen}")
 

@@ -142,7 +142,7 @@ def _page(records: list[dict[str, Any]]) -> "Page":
 
     def line(texts: list[str]) -> str:
         put = (ljust if head == "predicted" else rjust for head in heads)
-        return "".join(f"{one(t, w)}  " for one, t, w in zip(put, texts, widths, strict=True))
+        return "".join(f"{column(t, w)}  " for column, t, w in zip(put, texts, widths, strict=True))
 
     indent = sum(widths) + 2 * len(widths) if is_beside else widths[0] + 2
     page: Page = (Pieces(["because"], "dim", indent, line(heads)),) if is_beside else ()

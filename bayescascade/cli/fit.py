@@ -62,7 +62,7 @@ def _check_near_best(model: Any, name: str) -> None:
 
     if not hasattr(model, "near_best"):
         estimators = {one: getattr(bayescascade, each.estimator) for one, each in LISTED.items()}
-        having = [one for one, kind in estimators.items() if hasattr(kind, "near_best")]
+        having = [estimator for estimator, kind in estimators.items() if hasattr(kind, "near_best")]
         raise click.UsageError(f"--near-best needs --model {' or '.join(having)}, got {name}")
 
 
@@ -78,5 +78,5 @@ def _check_options(model: str, options: dict[str, Any]) -> None:
     """Remove options that a model does not have; click.UsageError if one is given."""
     check_chosen(MODELS, model, options, "--model")
     if "n_chains" not in MODELS[model].declared() and options.pop("trace") is not None:
-        having = [one for one, has in MODELS.items() if "n_chains" in has.declared()]
+        having = [model for model, has in MODELS.items() if "n_chains" in has.declared()]
         raise click.UsageError(f"--trace needs --model {' or '.join(having)}, got {model}")

@@ -39,7 +39,7 @@ def command_of(listed: ListedCommand) -> click.Command:
         return task, TrainingData(
             (X, y),
             measure=lambda: None if is_path else on_folds(task.model, X, y, None, n_folds, "union"),
-            fit=learner.call, words=listed.words, figure=lambda one: one.plot(*rows).figure,
+            fit=learner.call, words=listed.words, figure=lambda part: part.plot(*rows).figure,
         )  # fmt: skip
 
     command.__doc__ = listed.about

@@ -68,7 +68,7 @@ def load_model(
         except ParameterError as error:
             raise click.UsageError(f"--{error}") from None
     elif isinstance(model, ManyBudgets):
-        amounts = ", ".join(f"{one:.12g}" for one in model.budgets)
+        amounts = ", ".join(f"{budget:.12g}" for budget in model.budgets)
         raise click.UsageError(
             f"{path} has classifiers for the budgets {amounts}: show, score, predict and explain "
             "choose one with --budget"

@@ -137,7 +137,7 @@ def with_reading(
                 ordinal = parse_kinds("--ordinal", options.get("ordinal", ())) or {}
                 given["whole"] = [*(listed(options.get("drop", ())) or ()), *ordinal]
                 is_one = isinstance(data, str)
-                data = ReadAs(data, **given) if is_one else [ReadAs(one, **given) for one in data]
+                data = ReadAs(data, **given) if is_one else [ReadAs(path, **given) for path in data]
             return command(*arguments, data=data, **options)
 
         for option in reversed(chosen):

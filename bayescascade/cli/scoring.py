@@ -109,7 +109,10 @@ class ScoredLabels:
         self._names, positive = _class_texts(model), positive_of(model)
         self._scores, self._cost = LabelScores(len(self._names), positive), WeightedMean()
         columns = getattr(getattr(model, "schema_", None), "columns", ())
-        bins = next((one for one in columns if one.name == by and one.kind == "continuous"), None)
+        bins = next(
+            (column for column in columns if column.name == by and column.kind == "continuous"),
+            None,
+        )
         self._groups = None if by is None else GroupScores(by, bins, self._names, positive)
         self._unknown = UnknownCells()
 

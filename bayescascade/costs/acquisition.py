@@ -230,7 +230,7 @@ class Acquisition(Printed):
             return [Numbers("waiting", [str(n) for n in (self.start_waiting, *waiting)])]
         promised = ["", *(probability_text(step.promised or 0.0) for step in self.steps)]
         accuracy = (step.accuracy or 0.0 for step in self.steps)
-        right = [probability_text(one) for one in (self.start_accuracy, *accuracy)]
+        right = [probability_text(share) for share in (self.start_accuracy, *accuracy)]
         return [Numbers("expected", promised), Numbers("accuracy", right)]
 
 

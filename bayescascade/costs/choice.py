@@ -73,8 +73,8 @@ class PurchaseChoice:
     def text(self) -> str:
         """Both error rates, their difference, and the rows, in words."""
         error, nothing, gain = (
-            f"{100 * one:.1f}"
-            for one in (self.error, self.error_of_nothing, self.error_of_nothing - self.error)
+            f"{100 * share:.1f}"
+            for share in (self.error, self.error_of_nothing, self.error_of_nothing - self.error)
         )
         is_finite = math.isfinite(self.standard_error)
         gain = with_error(gain, 100 * self.standard_error if is_finite else math.nan, 1, " points")

@@ -271,8 +271,8 @@ def _classifiers(entry: Any) -> Iterator[Any]:
         and not isinstance(entry, str | Mapping)
         and not hasattr(entry, "predict")  # a forest of scikit-learn iterates to its trees
     ):
-        for one in entry:
-            yield from _classifiers(one)
+        for classifier in entry:
+            yield from _classifiers(classifier)
     else:
         raise ParameterError(
             "models must be fitted classifiers with predict and acquisition_cost, or paths of "

@@ -84,11 +84,11 @@ def nothing_text(model: Costly) -> str:
     what, features = model._first_features()
     if len(features):
         items = model.items_
-        costs = [float(items.costs[items.of_column(one)].sum()) for one in features]
+        costs = [float(items.costs[items.of_column(feature)].sum()) for feature in features]
         least = int(np.argmin(costs))
         paid = items.of_column(int(features[least]))
         names = dict.fromkeys(
-            [model.feature_texts[features[least]], *(items.texts[one] for one in paid)]
+            [model.feature_texts[features[least]], *(items.texts[item] for item in paid)]
         )
         (cost,) = cost_texts([costs[least]])
         link = "though" if budget is not None and is_within(costs[least], budget) else "and"

@@ -173,7 +173,9 @@ class RawRows:
                 continue
             self.n_missing[place] += np.count_nonzero(row_numbers == self.coders[place].missing)
         if many:
-            raise ManyValuesError(str(many[0]), frozenset().union(*(one.columns for one in many)))
+            raise ManyValuesError(
+                str(many[0]), frozenset().union(*(column.columns for column in many))
+            )
         self._add_sums(numbers, self._rows.to_limbs(row_weights, n_rows))
         self.n_rows += n_rows
 

@@ -157,7 +157,9 @@ class FilesSource:
         self.is_text = first.is_text
         self.categorical = first.categorical
         self.missing_codes = missing_codes_of(first)
-        self.units: Units = {name: unit for one in sources for name, unit in one.units.items()}
+        self.units: Units = {
+            name: unit for source in sources for name, unit in source.units.items()
+        }
         self._sources = sources
         self._n_rows: list[int] = []  # the rows of each file in the last pass, as far as it went
         self._is_reading = False

@@ -69,11 +69,11 @@ def _in_archive(file: DataFile, encoding: str | None) -> Recognized:
     with explained_errors(file.label), zipfile.ZipFile(file.random_access()) as archive:
         members = archive.infolist()
         names = [
-            one.filename
-            for one in members
-            if not one.is_dir() and not re.search(r"(^|/)(\.|__MACOSX/)", one.filename)
+            member.filename
+            for member in members
+            if not member.is_dir() and not re.search(r"(^|/)(\.|__MACOSX/)", member.filename)
         ]
-        if any(one.flag_bits & 1 for one in members):
+        if any(member.flag_bits & 1 for member in members):
             raise DataError(f"{file.label} is a zip archive with a password: unpack it")
     if "xl/workbook.xml" in names:
         return Recognized(file, ".xlsx")

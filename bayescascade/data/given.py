@@ -103,8 +103,8 @@ class GivenRows:
         if not self.is_text:
             return self
         labels, weights = (
-            typed_frame(one.to_frame()).iloc[:, 0] if isinstance(one, pd.Series) else one
-            for one in (self.labels, self.weights)
+            typed_frame(values.to_frame()).iloc[:, 0] if isinstance(values, pd.Series) else values
+            for values in (self.labels, self.weights)
         )
         return GivenRows(with_readings(typed_frame(self.cells), self.cells), labels, weights)
 

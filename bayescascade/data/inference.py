@@ -423,7 +423,11 @@ def dates_error(name: str, texts: Sequence[str]) -> UndeclaredError | None:
 def notes_of(collectors: Sequence[Collector]) -> list[str]:
     """Return notes on how columns are read; many columns share one note."""
     texts = _notes_of_bins(
-        [one for one in collectors if isinstance(one, BinCollector) and one.declared.kind is None]
+        [
+            collector
+            for collector in collectors
+            if isinstance(collector, BinCollector) and collector.declared.kind is None
+        ]
     )
     texts += notes_on(each for collector in collectors for each in collector.oddities())
     gaps = [collector for collector in collectors if collector.n_missing]
@@ -432,21 +436,21 @@ def notes_of(collectors: Sequence[Collector]) -> list[str]:
             cells = "1 missing cell" if one.n_missing == 1 else f"{one.n_missing:,} missing cells"
             texts.append(f'column "{one.name}" has {cells}: a separate level')
         return texts
-    names = listed_names([f'"{one.name}"' for one in gaps])
+    names = listed_names([f'"{column.name}"' for column in gaps])
     return [*texts, f"columns {names} have missing cells: a separate level in each column"]
 
 
 def _notes_of_bins(cut: Sequence[BinCollector]) -> list[str]:
     if len(cut) <= _MOST_NAMED:
-        return [_note_of_bins(one) for one in cut]
-    names = listed_names([f'"{one.name}"' for one in cut])
-    fewest, most = min(one.n_bins for one in cut), max(one.n_bins for one in cut)
+        return [_note_of_bins(column) for column in cut]
+    names = listed_names([f'"{column.name}"' for column in cut])
+    fewest, most = min(column.n_bins for column in cut), max(column.n_bins for column in cut)
     bins = f"{fewest} bins" if fewest == most else f"{fewest} to {most} bins"
     text = (
         f"columns {names} hold numbers, cut into {bins} with about equal numbers of rows; "
         + _bins_words("{NAME: BINS}", "NAME")
     )
-    if any(one.may_be_nominal for one in cut):
+    if any(column.may_be_nominal for column in cut):
         text += f", {typed('nominal=[NAME]', '--nominal NAME')} keeps whole numbers as levels"
     return [text]
 

@@ -165,7 +165,7 @@ def _tie_notes(groups: list[list[Cells]]) -> list[str]:
 def _tie_note(group: list[Cells]) -> str:
     first, *others = group
     how = "say the same in every row"
-    if all(first.reset_index(drop=True).equals(one.reset_index(drop=True)) for one in others):
+    if all(first.reset_index(drop=True).equals(other.reset_index(drop=True)) for other in others):
         how = "are copies of each other"
     elif len(group) == 2 and all(holds_numbers(cells) for cells in group):
         is_mirrored = _Coded.of(group[0]).is_falling != _Coded.of(group[1]).is_falling

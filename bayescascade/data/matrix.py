@@ -186,7 +186,7 @@ class MatrixEncoder:
         """The treatment of missing cells in words; empty if there were none."""
         named = list(enumerate(zip(self.names, self.levels, strict=True)))
         treated = {
-            "a level of its own": [n for _, (n, one) in named if one and one.has_missing_level],
+            "a level of its own": [n for _, (n, name) in named if name and name.has_missing_level],
             "imputed by the median, plus an indicator column": [
                 name for place, (name, _) in named if self._median(place) is not None
             ],
@@ -303,12 +303,14 @@ class MatrixEncoder:
             raise ModelFileError("an encoding's columns must be different")
         if len(found.missing_codes) not in (0, n) or len(found.numbers) not in (0, n):
             raise ModelFileError("an encoding must have the same columns everywhere")
-        for name, one in zip(found.names, found.levels, strict=True):
-            if one is not None and (one.name != name or one.kind == "continuous"):
-                raise ModelFileError(f"an encoding's levels must be of {name!r}, got {one}")
-        for name, one in zip(found.names, found.numbers, strict=False):
-            if one is not None and (one.name != name or not is_number_column(one)):
-                raise ModelFileError(f"an encoding's numbers must be those of {name!r}, got {one}")
+        for name, levels in zip(found.names, found.levels, strict=True):
+            if levels is not None and (levels.name != name or levels.kind == "continuous"):
+                raise ModelFileError(f"an encoding's levels must be of {name!r}, got {levels}")
+        for name, number in zip(found.names, found.numbers, strict=False):
+            if number is not None and (number.name != name or not is_number_column(number)):
+                raise ModelFileError(
+                    f"an encoding's numbers must be those of {name!r}, got {number}"
+                )
         if record.get("missing") is None:
             return found
         medians = restored(tuple[int | float | None, ...], record["medians"], {}, "medians")

@@ -40,7 +40,9 @@ def merge_rows(parts: Sequence[WeightedTable]) -> CountedRows:
         check_present(first.names, part.schema.names)
         check_present(part.schema.names, first.names)
     schemas = [part.schema for part in parts]
-    columns = ([one.columns[one.names.index(name)] for one in schemas] for name in first.names)
+    columns = (
+        [schema.columns[schema.names.index(name)] for schema in schemas] for name in first.names
+    )
     schema = Schema(tuple(map(_join, columns)))
     largest_weight = max(float(part.weights.max()) for part in parts)
     rows = DistinctRows(schema.n_levels, largest_weight)

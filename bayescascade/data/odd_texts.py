@@ -78,10 +78,10 @@ def notes_on(found: Iterable[Oddity]) -> list[str]:
     texts = []
     for of_many, alike in by_kind.items():
         if len(alike) > _MOST_NAMED:
-            names = listed_names([f'"{one.name}"' for one in alike])
+            names = listed_names([f'"{group.name}"' for group in alike])
             texts.append(f"columns {names} {of_many}")
         else:
-            texts += (f'column "{one.name}" {one.words}' for one in alike)
+            texts += (f'column "{group.name}" {group.words}' for group in alike)
     return texts
 
 

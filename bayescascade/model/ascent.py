@@ -61,7 +61,7 @@ def ascend(
             while not climb.is_done:
                 climb.advance()
                 if section is not None:
-                    ends = [one.end() for one in climbs]
+                    ends = [climb.end() for climb in climbs]
                     section.write(json.dumps({**settings, "ends": ends}), is_finished=False)
                 if progress is not None:
                     progress(_report(climbs, max_iter))
@@ -70,7 +70,7 @@ def ascend(
     except KeyboardInterrupt:
         interrupted = True
     # a climb that did not begin in time needs no density, if another has one
-    is_early = (timed_out or interrupted) and any(one.log_density > -np.inf for one in climbs)
+    is_early = (timed_out or interrupted) and any(climb.log_density > -np.inf for climb in climbs)
     for climb in () if is_early else climbs:
         climb.settle()
     best = max(climbs, key=lambda climb: climb.log_density)

@@ -212,8 +212,10 @@ def _fill_modes(density: ColumnPredictor, codes: Codes, first_row: int) -> None:
             sizes = [_n_known(columns[j]) for j in group]
             combinations = np.indices(sizes, np.int32).reshape(len(sizes), -1)
             asked.append(Question.of(codes, rows, group, combinations))
-    for one, log_shares in zip(asked, _log_shares(density, asked, first_row), strict=True):
-        codes[np.ix_(one.columns, one.rows)] = one.combinations[:, log_shares.argmax(axis=1)]
+    for question, log_shares in zip(asked, _log_shares(density, asked, first_row), strict=True):
+        codes[np.ix_(question.columns, question.rows)] = question.combinations[
+            :, log_shares.argmax(axis=1)
+        ]
 
 
 def _fill_draws(
@@ -261,7 +263,7 @@ def _batches(questions: Iterable[Question]) -> Iterator[list[Question]]:
     """Yield questions in batches, because an averaged density is slow for each call."""
     batch: list[Question] = []
     for asked in questions:
-        if batch and sum(one.n_scored for one in [*batch, asked]) > _MOST_SCORED:
+        if batch and sum(question.n_scored for question in [*batch, asked]) > _MOST_SCORED:
             yield batch
             batch = []
         batch.append(asked)

@@ -80,7 +80,7 @@ def _position(classes: NDArray[Any], label: object) -> int:
     listed = classes.tolist()
     if label in listed:
         return int(listed.index(label))
-    texts = [level_text(one) for one in listed]
+    texts = [level_text(label) for label in listed]
     if label not in texts:
         raise ParameterError(
             f"class_costs must name classes, {', '.join(map(repr, listed))}, got {label!r}"

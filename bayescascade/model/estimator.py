@@ -151,7 +151,7 @@ class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
 
     def _readable_draws(self, counted: Sequence[C]) -> Sequence[L]:
         """Return the readable form of each of some states."""
-        return [self._readable(one) for one in counted]
+        return [self._readable(draw) for draw in counted]
 
     def _draws_record(self) -> Any:  # Any: plain JSON types
         """Return the kept draws as a record for `_read_draws`."""

@@ -67,7 +67,9 @@ def _learn_listed(listed: ListedDensity, table: Table, seed: int, n_jobs: int | 
     if len(candidates) == 1:
         return Learned(fit_whole(candidates[0], table))
     model = best_of(candidates, table, seed)
-    differ = [name for name in listed.among[0] if len({one[name] for one in listed.among}) > 1]
+    differ = [
+        name for name in listed.among[0] if len({settings[name] for settings in listed.among}) > 1
+    ]
     return Learned(model, {name: getattr(model, name) for name in differ})
 
 

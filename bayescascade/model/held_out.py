@@ -69,10 +69,12 @@ class HeldOut:
         """Return the figures as a table, or the reason why there are none."""
         if self.reason:
             return (Pieces([f"accuracy on held-out rows: not measured, {self.reason}"]),)
-        accuracies = [share_with_error(one.accuracy, one.standard_error) for one in self.figures]
-        losses = [diagnostic_text(one.log_loss, 3) for one in self.figures]
+        accuracies = [
+            share_with_error(figure.accuracy, figure.standard_error) for figure in self.figures
+        ]
+        losses = [diagnostic_text(figure.log_loss, 3) for figure in self.figures]
         table = PrintedTable(
-            [one.name for one in self.figures],
+            [figure.name for figure in self.figures],
             [Numbers("accuracy", accuracies), Numbers("log loss", losses)],
             count_of(self.n_rows, "held-out row"),
         )
@@ -176,7 +178,7 @@ def measure(
         )
         for called, score in zip(names, scores, strict=True)
     )
-    details = LabelDetails.of(scores[0], [level_text(one) for one in classes.tolist()])
+    details = LabelDetails.of(scores[0], [level_text(label) for label in classes.tolist()])
     return HeldOut(scores[0].n_rows, n_folds, is_once, effort, figures, details)
 
 

@@ -130,9 +130,12 @@ class GroupScores:
             ]
         heads |= {"predicted": "predicted", "observed": "observed"}
         texts.append(f"predicted, observed: mean probability of {of_what}, and its share")
-        counts = count_texts([one["weight"] for one in found])
+        counts = count_texts([scores["weight"] for scores in found])
         columns = [
-            Numbers(head, [_NONE if one[key] is None else share_text(one[key]) for one in found])
+            Numbers(
+                head,
+                [_NONE if scores[key] is None else share_text(scores[key]) for scores in found],
+            )
             for key, head in heads.items()
         ]
         table = PrintedTable(groups, [Numbers("rows", counts), *columns], self.by)
@@ -142,7 +145,7 @@ class GroupScores:
         """Return the scores of each group as plain data: bins in order, or the largest first."""
         found = [(group, scores) for group, scores in self._scores.items() if scores.weight > 0.0]
         if self._bins is None:
-            found.sort(key=lambda one: -one[1].weight)
+            found.sort(key=lambda scores: -scores[1].weight)
         return {group: self._measures(scores) for group, scores in found}
 
     @property

@@ -124,7 +124,7 @@ class MatrixExplorer(HasDraws, MatrixEstimator, Generic[S, L]):
             return answer(self._best)
         if not self._draws and not self.summary_.is_partial:
             raise none_drawn()
-        answers = [answer(one) for one in self._draws or [self._best]]
+        answers = [answer(draw) for draw in self._draws or [self._best]]
         return np.mean(answers, axis=0) if len(answers) > 1 else answers[0]
 
     def _how_made(self) -> Page:

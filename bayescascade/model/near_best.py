@@ -123,26 +123,26 @@ def _listed(
     best, last, left, n_states, ended = -inf, -inf, 1.0, 0, ""
     high = None if given.log_sum is None else given.log_sum[1]
     try:
-        for one in given.states:
+        for state in given.states:
             check_time()
             if high is not None and given.same:
                 if left < exp(best - nats - high):
                     break
-            elif one.log_posterior < best - nats - _TIED:
+            elif state.log_posterior < best - nats - _TIED:
                 break
             if n_states >= _MOST_STATES * most:
                 ended = f"there may be others beyond {n_states:,} {given.nouns[1]}"
                 break
-            if one.key not in groups and len(groups) == most:
+            if state.key not in groups and len(groups) == most:
                 ended = f"there may be more than {most:,}"
-                if one.log_posterior < last - _TIED:
+                if state.log_posterior < last - _TIED:
                     break
                 continue  # it may be as probable as states of the listed models that come later
-            own = groups.setdefault(one.key, _Group(one.state))
-            own.log_posterior = float(np.logaddexp(own.log_posterior, one.log_posterior))
-            own.n_states += one.n_states
-            best, last, n_states = max(best, own.log_posterior), one.log_posterior, n_states + 1
-            left -= 0.0 if high is None else exp(one.log_posterior - high)
+            own = groups.setdefault(state.key, _Group(state.state))
+            own.log_posterior = float(np.logaddexp(own.log_posterior, state.log_posterior))
+            own.n_states += state.n_states
+            best, last, n_states = max(best, own.log_posterior), state.log_posterior, n_states + 1
+            left -= 0.0 if high is None else exp(state.log_posterior - high)
     except OutOfTime:
         ended = "the time limit ended the listing"
     except KeyboardInterrupt:
@@ -153,17 +153,17 @@ def _listed(
         raise KeyboardInterrupt
     if high is not None and given.same and left > max(_SMALL, exp(best - nats - high)):
         ended = ended or f"models of many less probable {given.nouns[1]} may be missing"
-    found = [one for one in groups.values() if one.log_posterior >= best - nats - _TIED]
-    found.sort(key=lambda one: -one.log_posterior)
+    found = [group for group in groups.values() if group.log_posterior >= best - nats - _TIED]
+    found.sort(key=lambda alternative: -alternative.log_posterior)
     return NearBest(
         given=given,
-        models=[given.readable(one.state) for one in found],
-        log_posteriors=np.array([one.log_posterior for one in found]),
-        n_states=np.array([one.n_states for one in found]),
+        models=[given.readable(alternative.state) for alternative in found],
+        log_posteriors=np.array([alternative.log_posterior for alternative in found]),
+        n_states=np.array([alternative.n_states for alternative in found]),
         nats=nats,
         ended=ended,
         names=list(names),
-        states=[one.state for one in found],
+        states=[alternative.state for alternative in found],
         left=left,
     )
 
@@ -408,9 +408,9 @@ class NearBest(Readable, Generic[L]):
             ]
             columns.append(Numbers("in models", list(map(share_text, used["inclusion"].tolist()))))
             page = (PrintedTable([*used.index], columns, "share of the gain"),)
-        for one, other, *shares in self.exchanges.head(_MOST_EXCHANGES).to_numpy().tolist():
+        for exchange, other, *shares in self.exchanges.head(_MOST_EXCHANGES).to_numpy().tolist():
             either, both = map(share_text, shares)
-            page += (Pieces([f"{one} or {other}: {either} of models use one, {both} both"]),)
+            page += (Pieces([f"{exchange} or {other}: {either} of models use one, {both} both"]),)
         return page
 
     def to_dict(self) -> dict[str, Any]:

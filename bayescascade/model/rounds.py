@@ -114,18 +114,18 @@ def are_apart(posterior: Any, run: samplers.Run[Any]) -> bool:
 
 
 def _are_apart(found: list[Diagnostic]) -> bool:
-    return any(not one.r_hat <= _APART for one in found)
+    return any(not diagnostic.r_hat <= _APART for diagnostic in found)
 
 
 def _is_fine(found: list[Diagnostic]) -> bool:
-    return all(one.is_fine for one in found)
+    return all(diagnostic.is_fine for diagnostic in found)
 
 
 def _may_suffice(found: list[Diagnostic], number: int, longer: float) -> bool:
     """Whether a round `longer` times as long as this one would have enough draws at its rate."""
     if number == 1:  # a quarter of it is warm-up without draws
         longer *= 2 / 3
-    return min(one.ess for one in found) * longer >= ESS_FLOOR
+    return min(diagnostic.ess for diagnostic in found) * longer >= ESS_FLOOR
 
 
 def _is_climbing(traces: Traces) -> bool:

@@ -22,20 +22,20 @@ class Scores(NamedTuple):
 
 def draw_scores(panel: "Axes", title: str, scores: Sequence[Scores]) -> None:
     """Draw the points of each density into axes."""
-    for number, one in enumerate(scores):
+    for number, scores_of in enumerate(scores):
         panel.plot(
-            one.n_parts,
-            one.log_likelihoods,
+            scores_of.n_parts,
+            scores_of.log_likelihoods,
             linestyle="none",
             marker=_MARKERS[number % len(_MARKERS)],
             fillstyle="none",  # translucent, because markers overlap
             markersize=8,
             markeredgewidth=1.6,
             color=f"C{number % 10}",
-            label=one.label,
+            label=scores_of.label,
         )
-    n_parts = [n for one in scores for n in one.n_parts]
-    _set_limits(panel, n_parts, [s for one in scores for s in one.log_likelihoods])
+    n_parts = [n for score in scores for n in score.n_parts]
+    _set_limits(panel, n_parts, [s for score in scores for s in score.log_likelihoods])
     panel.set_ylabel("held out, nats a row")
     panel.set_title(title, fontsize=10, parse_math=False)
     panel.spines[["top", "right"]].set_visible(False)

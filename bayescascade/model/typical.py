@@ -31,9 +31,10 @@ def typical_draw(densities: Sequence[DensityParts], shares: Floats) -> int:
     rng = np.random.default_rng(_SEED)
     times = rng.multinomial(_N_ROWS, shares).tolist()
     codes = np.concatenate(
-        [one.sample_codes(n, rng) for one, n in zip(densities, times, strict=True) if n], axis=1
+        [density.sample_codes(n, rng) for density, n in zip(densities, times, strict=True) if n],
+        axis=1,
     )
-    scores = np.array([one.score_codes(codes) for one in densities])
+    scores = np.array([density.score_codes(codes) for density in densities])
     scores = np.maximum(scores, scores[np.isfinite(scores)].min())  # where one density is zero
     distances = ((scores - shares @ scores) ** 2).mean(axis=1)
     return int(np.argmin(distances))

@@ -59,9 +59,9 @@ class UnitChart:
         size = f' viewBox="0 0 {_LEFT + _SIDE + 12} {_TOP + _SIDE + _BELOW}"'
         label = f' role="img" aria-label="{text(self.title)}"'
         caption = element("b", text(self.title)) + "<br/>"
-        for number, one in enumerate(self.series):
+        for number, line in enumerate(self.series):
             color = f' style="--of:{class_color(number)}"'
-            caption += element("span", text(one.name), "series", color) + " "
+            caption += element("span", text(line.name), "series", color) + " "
         picture = element("svg", drawn, attributes=size + label)
         return element("figure", picture + element("figcaption", caption))
 

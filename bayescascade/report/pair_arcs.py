@@ -39,7 +39,7 @@ def plot_arcs(panels: Sequence[PairArcs], ax: "Axes | None" = None) -> "Axes":
     across = min(_MOST_ACROSS, len(panels))
     titles = [wrap(panel.title, _TITLE_WIDTH) for panel in panels]
     cut = _NAME_WIDTH - 1
-    names = [[n if len(n) <= cut + 1 else f"{n[:cut]}…" for n in one.names] for one in panels]
+    names = [[n if len(n) <= cut + 1 else f"{n[:cut]}…" for n in panel.names] for panel in panels]
     label = _CHARACTER * max(len(name) for own in names for name in own)
     arcs = max(_reach(len(own) - 1) for own in names)
     width = max(label + arcs, _CHARACTER * _TITLE_WIDTH) + _GAP

@@ -269,4 +269,4 @@ def route_texts(model: Gated, rows: Matrix, names: list[str]) -> list[str]:
 
 
 def _texts(numbers: Any) -> list[str]:
-    return [f"{one:.4g}" for one in numbers]
+    return [f"{number:.4g}" for number in numbers]

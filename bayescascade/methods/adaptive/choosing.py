@@ -90,10 +90,10 @@ def best_within(
     tried: Iterable[ScoredGate], budget: float | None, price: float
 ) -> ScoredGate | None:
     """Return the fit with the least error + price cost within a budget, the cheapest among ties."""
-    possible = [one for one in tried if budget is None or is_within(one.cost, budget)]
+    possible = [gate for gate in tried if budget is None or is_within(gate.cost, budget)]
     if not possible:
         return None
-    return min(possible, key=lambda one: (one.error + price * one.cost, one.cost))
+    return min(possible, key=lambda gate: (gate.error + price * gate.cost, gate.cost))
 
 
 def _local_wrong(model: Gated, validation: GateValidation) -> Flags:

@@ -139,7 +139,7 @@ class LinearLearner:
             yield from choosing.searched(problem, shares)
             return
         mean = float(self.items.costs.mean()) if self.items.n_items else 1.0
-        tradeoffs: Sequence[float] = [one / mean for one in _TRADEOFFS]
+        tradeoffs: Sequence[float] = [tradeoff / mean for tradeoff in _TRADEOFFS]
         if self.tradeoff is not None:
             tradeoffs = [float(self.tradeoff)]
         yield from choosing.grouped(problem, shares, tradeoffs)

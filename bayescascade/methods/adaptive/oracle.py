@@ -68,8 +68,10 @@ class GateOracle(Printed):
         shown = np.unique(np.linspace(0, len(self.costs) - 1, _MOST_LINES).round().astype(int))
         cost, *_ = cost_texts([self.gate_cost])
         columns = [
-            Numbers("error", [f"{100 * one:.1f} %" for one in self.errors[shown]]),
-            Numbers("sent", [f"{100 * one:.1f} %" for one in self.sent_shares[shown]]),
+            Numbers("error", [f"{100 * error:.1f} %" for error in self.errors[shown]]),
+            Numbers(
+                "sent", [f"{100 * sent_share:.1f} %" for sent_share in self.sent_shares[shown]]
+            ),
         ]
         text = f"error of the gate {100 * self.gate_error:.1f} % at cost {cost}"
         best = self.error_at(self.gate_cost)

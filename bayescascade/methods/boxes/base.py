@@ -131,7 +131,7 @@ class BoxesClassifier(MatrixClassifier):
     def _is_named(self) -> bool:
         """Whether `predict` names the rare class for a row that is in all unions."""
         unions = self._averaged_unions()
-        best = [one.rates[1] if one.union.n_boxes else one.rates[0] for one in unions]
+        best = [union.rates[1] if union.union.n_boxes else union.rates[0] for union in unions]
         return bool(np.mean(best) >= self.threshold_)
 
     def _check_named(self) -> None:
@@ -149,7 +149,10 @@ class BoxesClassifier(MatrixClassifier):
 
     def _probabilities(self, rows: NDArray[Any]) -> Floats:
         given = np.asarray(rows, np.float64)
-        rate = np.mean([one.probabilities(given) for one in self._averaged_unions()], axis=0)
+        rate = np.mean(
+            [averaged_union.probabilities(given) for averaged_union in self._averaged_unions()],
+            axis=0,
+        )
         both = np.stack([1.0 - rate, rate], axis=1)
         return both if self._place == 1 else both[:, ::-1]
 
@@ -198,7 +201,7 @@ class BoxesClassifier(MatrixClassifier):
             values = [sql_literal(float(rate)) for rate in rates]
             if label is None and len(unions) == 1:
                 is_named = union.rates >= self.threshold_
-                values = [rare if one else others for one in is_named.tolist()]
+                values = [rare if is_rare else others for is_rare in is_named.tolist()]
             return "\n".join(union.to_sql(self._encoder, means, *values))
 
         counts = Counter(map(sql_of, unions))  # chains stay at their states

@@ -295,7 +295,7 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
             start, work = one.union, work - one.work
             if one.interrupted:
                 break
-        unions = [one.union.halfway(training.rows) for one in found]
+        unions = [union.union.halfway(training.rows) for union in found]
         return BoxPath(
             given[: len(found)], tuple(unions), tuple(found), self._place, self.classes_,
             self._reader,
@@ -373,15 +373,18 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
     @property
     def _objections(self) -> list[str]:
         own = self.summary_.warnings
-        others = [text for one in self._others for text in one.warnings if text not in own]
+        others = [text for other in self._others for text in other.warnings if text not in own]
         return [*own, *(f"gibbs chains: {text}" for text in others)]
 
     def _how_found(self) -> Page:
         found, rest, *warnings = self._found_page()
         if not self._others:
             return (found, rest, *warnings)
-        of_each = [("beta", self.summary_), *(("gibbs", one) for one in self._others)]
-        shown = [Pieces([f"{name} chains:", *one.convergence_pieces]) for name, one in of_each]
+        of_each = [("beta", self.summary_), *(("gibbs", other) for other in self._others)]
+        shown = [
+            Pieces([f"{name} chains:", *acceptance.convergence_pieces])
+            for name, acceptance in of_each
+        ]
         return (found, *shown, *warnings)
 
     def _read_learned(self, record: Mapping[str, Any]) -> LearnedBoxes:

@@ -170,8 +170,8 @@ class LearnedBoxes:
             return Pieces([f"box {box + 1}: any row"])
         texts = [side_words(encoder, side.column, *side.interval(self.cut(side))) for side in sides]
         numbers = [
-            Numbers("at least", [one.at_least for one in texts]),
-            Numbers("at most", [one.at_most for one in texts]),
+            Numbers("at least", [text.at_least for text in texts]),
+            Numbers("at most", [text.at_most for text in texts]),
             Numbers("keeps out", count_texts([side.kept_out for side in sides])),
         ]
         if any(side.drawn is not None for side in sides):
@@ -180,8 +180,8 @@ class LearnedBoxes:
                 Numbers("in draws", drawn),
                 Numbers("90 % within", [_range_text(encoder, side) for side in sides]),
             ]
-        numbers = [one for one in numbers if any(one.texts)]
-        return PrintedTable([one.label for one in texts], numbers, f"box {box + 1}", stacks=True)
+        numbers = [number for number in numbers if any(number.texts)]
+        return PrintedTable([text.label for text in texts], numbers, f"box {box + 1}", stacks=True)
 
     def cut(self, side: Side) -> float:
         """Return the position of a side."""
@@ -227,5 +227,5 @@ def _range_text(encoder: MatrixEncoder, side: Side) -> str:
     if side.low is None or side.high is None:
         return ""
     ends = (side_words(encoder, side.column, *side.interval(cut)) for cut in (side.low, side.high))
-    first, last = (one.at_most if side.is_upper else one.at_least for one in ends)
+    first, last = (end.at_most if side.is_upper else end.at_least for end in ends)
     return first if first == last else f"{first} to {last}"

@@ -156,12 +156,12 @@ class BoxPath(Readable):
         """Return a line for each weight: the size of the union, and its proof or bound."""
         found = self.found
         columns = [
-            Numbers("boxes", [str(one.union.n_boxes) for one in found]),
+            Numbers("boxes", [str(union.union.n_boxes) for union in found]),
             Numbers("sides", [str(union.n_sides) for union in self.unions]),
-            Numbers("objective", [f"{one.objective:,.2f}" for one in found]),
-            Numbers("at most", [f"{one.objective + one.gap:,.2f}" for one in found]),
+            Numbers("objective", [f"{union.objective:,.2f}" for union in found]),
+            Numbers("at most", [f"{union.objective + union.gap:,.2f}" for union in found]),
         ]
-        n_proved = sum(one.gap == 0.0 for one in found)
+        n_proved = sum(union.gap == 0.0 for union in found)
         heading = Heading(["path of boxes", f"{n_proved} of {count_of(len(found), 'union')} exact"])
         labels = [f"{weight:.3g}" for weight in self.weights]
         key = Pieces(["at most: proved bound on the objective of any union"], "dim")

@@ -98,7 +98,7 @@ def associations_of(joint: Floats, starts: Integers, n_rows: float) -> list[Asso
         together, apart = float(joint[place, other]), float(single[place] * single[other])
         shared = float(information[pair])
         found.append(Association((u, v), (a, b), shared, together, apart))
-    return sorted(found, key=lambda one: -one.information)
+    return sorted(found, key=lambda pair: -pair.information)
 
 
 def associations_page(
@@ -109,10 +109,10 @@ def associations_page(
         return (BLANK, Pieces(["No two columns clearly depend on each other in this model."]))
     shown = found[:most_shown]
     table = PrintedTable(
-        [one.names(schema) for one in shown],
-        [Numbers("nats", [f"{one.information:.3f}" for one in shown])],
+        [pair.names(schema) for pair in shown],
+        [Numbers("nats", [f"{pair.information:.3f}" for pair in shown])],
         "strongest associations",
-        below=[Pieces([one.words(schema)]) for one in shown],
+        below=[Pieces([pair.words(schema)]) for pair in shown],
     )
     texts = [
         "nats: mutual information, which is 0 for independent columns",
@@ -128,8 +128,8 @@ def associations_page(
 def in_words(found: Sequence[Association], schema: Schema) -> list[tuple[str, str]]:
     """Return the strongest associations for reports: the columns, and the details."""
     return [
-        (one.names(schema), f"{one.information:.3f} nats\n{one.words(schema)}")
-        for one in found[:_MOST_SHOWN]
+        (pair.names(schema), f"{pair.information:.3f} nats\n{pair.words(schema)}")
+        for pair in found[:_MOST_SHOWN]
     ]
 
 
@@ -138,7 +138,7 @@ def plot_associations(
 ) -> "Axes":
     """Draw a bar for each of the strongest associations, by its mutual information."""
     shown = found[:_MOST_SHOWN]
-    bars = [Bar(one.names(schema), (one.information,), one.words(schema)) for one in shown]
+    bars = [Bar(pair.names(schema), (pair.information,), pair.words(schema)) for pair in shown]
     x_label = "mutual information, nats; beside: two levels, how common (if independent)"
     return plot_bars(bars, ax, x_label=x_label)
 

@@ -188,9 +188,11 @@ class AutoCascade(HasNearBest, Baseline[LearnedDensityTree]):
             cascade.summary_ = replace(cascade.summary_, interrupted=True)
             cascade.run_ = replace(cascade.run_, interrupted=True)
         readable: LeafCascade | BranchCascade | None = None
-        for one in () if cascade.tree_.is_readable else choice.readable:
-            run = self._run_of(one, choice, table) | ({} if one.is_summed else FOR_READING)
-            found = one.cascade(random_state=seed, **run).fit(table)
+        for candidate in () if cascade.tree_.is_readable else choice.readable:
+            run = self._run_of(candidate, choice, table) | (
+                {} if candidate.is_summed else FOR_READING
+            )
+            found = candidate.cascade(random_state=seed, **run).fit(table)
             if found.tree_.is_readable:
                 readable = found
                 break
@@ -230,16 +232,16 @@ class AutoCascade(HasNearBest, Baseline[LearnedDensityTree]):
         """All candidates, the best first."""
         check_is_fitted(self)
         rows = self._candidates
-        evidences = np.array([one.log_evidence for one in rows])
+        evidences = np.array([row.log_evidence for row in rows])
         return pd.DataFrame(
             {
-                "settings": [one.words for one in rows],
+                "settings": [row.words for row in rows],
                 "log_evidence": evidences,
                 "nats_behind": np.nanmax(evidences) - evidences,
-                "held_out": [one.held_out for one in rows],
-                "leaves": [one.n_leaves for one in rows],
-                "seconds": [one.seconds for one in rows],
-                "operations": [one.operations for one in rows],
+                "held_out": [row.held_out for row in rows],
+                "leaves": [row.n_leaves for row in rows],
+                "seconds": [row.seconds for row in rows],
+                "operations": [row.operations for row in rows],
             }
         )
 
@@ -300,7 +302,10 @@ class AutoCascade(HasNearBest, Baseline[LearnedDensityTree]):
         own = (self._current._score_known, self._current._sample_codes)  # not of the tree shown
         if self.predictive == "map":
             return [(1.0, *own)]
-        of_all = {kind: (one.score_codes, one.sample_codes) for kind, one in self.mixtures_.items()}
+        of_all = {
+            kind: (mixture.score_codes, mixture.sample_codes)
+            for kind, mixture in self.mixtures_.items()
+        }
         of_all["cascade"] = own
         return [(weight, *of_all[name]) for name, weight in self.weights_.items() if weight > 0.0]
 
@@ -372,20 +377,28 @@ class AutoCascade(HasNearBest, Baseline[LearnedDensityTree]):
         if self.predictive == "map" or not self.mixtures_:
             return ()
         texts = [f"cascade {self.weights_['cascade']:.2f}"]
-        for kind, one in self.mixtures_.items():
-            texts.append(f"{_words(kind, one)} {self.weights_[kind]:.2f}")
+        for kind, mixture in self.mixtures_.items():
+            texts.append(f"{_words(kind, mixture)} {self.weights_[kind]:.2f}")
         return (Pieces(["scores and draws: weighted average", *texts]),)
 
     def _choice_page(self) -> Page:
         """Return model and search of the chosen cascade, and the candidates."""
-        scored = [one for one in self._candidates if not isnan(one.held_out)]
-        kinds = {(one.model, one.kind, one.is_shallow): one for one in reversed(self._candidates)}
-        listed = [one for one in self._candidates if one in kinds.values()][:_MOST_SHOWN]
+        scored = [candidate for candidate in self._candidates if not isnan(candidate.held_out)]
+        kinds = {
+            (candidate.model, candidate.kind, candidate.is_shallow): candidate
+            for candidate in reversed(self._candidates)
+        }
+        listed = [candidate for candidate in self._candidates if candidate in kinds.values()][
+            :_MOST_SHOWN
+        ]
         by = "held-out rows, nats a row" if scored else "log evidence, nats"
         heading, decimals = ("held out", 4) if scored else ("log evidence", 2)
-        worth = {one.key: one.held_out if scored else one.log_evidence for one in self._candidates}
+        worth = {
+            candidate.key: candidate.held_out if scored else candidate.log_evidence
+            for candidate in self._candidates
+        }
         worth_texts = {k: "" if isnan(w) else f"{w:,.{decimals}f}" for k, w in worth.items()}
-        texts = [worth_texts[one.key] for one in listed]
+        texts = [worth_texts[candidate.key] for candidate in listed]
         pieces = [
             f"chosen among {len(self._candidates):,} candidates by {by}; the best of each kind:"
         ]
@@ -395,9 +408,11 @@ class AutoCascade(HasNearBest, Baseline[LearnedDensityTree]):
                 0, f"{n_tied:,} candidates tie for the best, the first of them was chosen"
             )
         n_leaves = Numbers(
-            "leaves", [f"{n:,}" if n else "" for n in (one.n_leaves for one in listed)]
+            "leaves", [f"{n:,}" if n else "" for n in (candidate.n_leaves for candidate in listed)]
         )
-        table = PrintedTable([one.words for one in listed], [Numbers(heading, texts), n_leaves])
+        table = PrintedTable(
+            [candidate.words for candidate in listed], [Numbers(heading, texts), n_leaves]
+        )
         chosen = self.cascade_
         model = Pieces([f"chosen: {chosen._model_words()}"])
         found = Pieces([*chosen._found_pieces(), *chosen.summary_.convergence_pieces])
@@ -412,7 +427,9 @@ class AutoCascade(HasNearBest, Baseline[LearnedDensityTree]):
         """Return why another tree is shown, and how much worse it is."""
         assert self.readable_ is not None
         n_leaves = count_of(self.cascade_._best.tree.n_leaves, *self.size_words)
-        beside = next(one for one in self._candidates if one.is_of(self.readable_))
+        beside = next(
+            candidate for candidate in self._candidates if candidate.is_of(self.readable_)
+        )
         best, by = self._candidates[0], "log evidence"
         lost = (best.log_evidence - beside.log_evidence) / self._total_weight
         if isnan(lost):
@@ -471,7 +488,7 @@ class AutoCascade(HasNearBest, Baseline[LearnedDensityTree]):
             **super()._own_record(),
             "cascade": self.cascade_.to_record(),
             "readable": None if self.readable_ is None else self.readable_.to_record(),
-            "mixtures": {kind: one.to_record() for kind, one in self.mixtures_.items()},
+            "mixtures": {kind: mixture.to_record() for kind, mixture in self.mixtures_.items()},
         }
 
     def _read_own(self, record: Mapping[str, Any]) -> None:

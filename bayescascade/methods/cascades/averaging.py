@@ -81,7 +81,7 @@ def stacked(
     float64: the cascade's log densities of the held-out rows, in the folds' order.
     """
     learned, held = zip(*folds, strict=True)
-    weights = np.concatenate([one.weights for one in held])
+    weights = np.concatenate([member.weights for member in held])
     most = sum(map(_most_log_density, held))
     if most - float(weights @ alone) <= _LEAST_GAIN * weights.sum():
         return ALONE
@@ -126,18 +126,20 @@ def _learners(table: Table, seed: int, n_jobs: int | None) -> dict[str, Learn]:
 
     def mixture(settings: EMSettings) -> Learn:
         def learn(tables: Sequence[Table]) -> list[MixtureDensity]:
-            rows = [Indicators.of(one) for one in tables]
+            rows = [Indicators.of(table) for table in tables]
             found, is_interrupted = climb_all(rows, settings, found_by, _N_STARTS, *steps)
             if is_interrupted:
                 raise KeyboardInterrupt
             check_time()
-            best = (max(climbs, key=lambda one: one.objective[-1]).components for climbs in found)
-            return [MixtureDensity.of(table.schema, *one) for one in zip(rows, best, strict=True)]
+            best = (
+                max(climbs, key=lambda climb: climb.objective[-1]).components for climbs in found
+            )
+            return [MixtureDensity.of(table.schema, *row) for row in zip(rows, best, strict=True)]
 
         return learn
 
     chooser = MixtureChooser(table, grid, chosen_by, *steps, lambda _: None, _OF_MIXTURES)
-    best = {one.settings.kind: one.settings for one in reversed(chooser.choose())}
+    best = {scored.settings.kind: scored.settings for scored in reversed(chooser.choose())}
     if chooser.is_interrupted:
         raise KeyboardInterrupt
     check_time()

@@ -142,7 +142,7 @@ class Cascade(HasNearBest, DensityEstimator[Tree, CountedTree, LearnedDensityTre
         if self._shows_best:
             return (Pieces([f"{text} It is the best tree, too."], indent=0), BLANK)
         shown, best = self._shown_tree, self._best
-        sizes = [count_of(one.tree.n_leaves, *self.size_words) for one in (shown, best)]
+        sizes = [count_of(tree.tree.n_leaves, *self.size_words) for tree in (shown, best)]
         less = nats_text(self._log_density(best) - self._log_density(shown))
         text += f" It has {sizes[0]}; the best tree, of {sizes[1]}, is {less} nats more probable."
         return (Pieces([text], indent=0), BLANK)
@@ -438,7 +438,7 @@ class Cascade(HasNearBest, DensityEstimator[Tree, CountedTree, LearnedDensityTre
         if are_large(counted, self.memory_limit * 1e9):
             return MappedSequence(self._readable, counted)
         made: dict[Any, Any] = {}
-        return [self._readable(one, made) for one in counted]
+        return [self._readable(draw, made) for draw in counted]
 
     def _readable(
         self, counted: CountedTree, made: dict[Any, Any] | None = None

@@ -66,7 +66,7 @@ def check_boxes(
         boxes[nodes] = boxes[parent[nodes]]
         left[nodes], boxes[nodes, column[nodes]] = boxes[nodes, column[nodes]], block[nodes]
     siblings = below[np.argsort(parent[below], kind="stable")]
-    is_nominal = np.array([one.kind == "nominal" for one in schema.columns], np.bool_)
+    is_nominal = np.array([column.kind == "nominal" for column in schema.columns], np.bool_)
     is_first = np.diff(parent[siblings], prepend=-1) != 0
     nominal = is_nominal[column[siblings]]
     for chosen, shares_out in ((nominal, _share_out_sets), (~nominal, _share_out_ranges)):
@@ -149,7 +149,7 @@ class Inside(NamedTuple):
 
 def check_leaves(schema: Schema, boxes: Words, counts: Floats, inside: Inside) -> None:
     """Raise ModelFileError unless levels are in their leaves' boxes and sum to their counts."""
-    is_nominal = np.array([one.kind == "nominal" for one in schema.columns], np.bool_)
+    is_nominal = np.array([column.kind == "nominal" for column in schema.columns], np.bool_)
     held = inside.blocks
     within = (held & _LOW >= boxes & _LOW) & (held >> _HIGH <= boxes >> _HIGH)
     if not np.where(is_nominal, held & ~boxes == 0, within | (held == 0)).all():

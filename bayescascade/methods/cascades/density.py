@@ -333,7 +333,7 @@ class LearnedDensityTree(DensityParts):
 
     def _inside_words(self, leaf: int) -> list[str]:
         """Return facts about the inside of a leaf, the most important first."""
-        return [one.words(self.schema) for one in self.standouts(leaf)]
+        return [standout.words(self.schema) for standout in self.standouts(leaf)]
 
     def _leaf_words(self, leaf: int, codes: Codes) -> str:
         log_density, is_average = self._reported_log_density(leaf, codes)
@@ -351,7 +351,7 @@ class LearnedDensityTree(DensityParts):
             ("mostly", self.standouts(leaf)),
             ("rarely", self.rarities(leaf, codes)),
         ):
-            text = " and ".join(one.words(self.schema) for one in found[:_MOST_NAMED])
+            text = " and ".join(standout.words(self.schema) for standout in found[:_MOST_NAMED])
             words += f"; {how} {text}" if text else ""
         return words
 
@@ -487,7 +487,7 @@ class LearnedDensityTree(DensityParts):
         record = {"n_leaves": self.n_leaves, "tree": self.node_dict()}
         if self.n_leaves > 1 or self.conditions:
             return record
-        found = [one.to_dict(self.schema) for one in self.associations]
+        found = [association.to_dict(self.schema) for association in self.associations]
         return {**record, "associations": found}
 
     def _levels_dict(self, leaf: int) -> dict[str, list[dict[str, Any]]]:

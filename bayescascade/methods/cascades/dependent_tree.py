@@ -167,5 +167,5 @@ class DependentTree(LearnedDensityTree):
             left = [[code for code in codes if code in known.get(j, codes)] for j, codes in boxes]
             inside.append(whole.given(left))
             shares[i] = inside[i].mass / whole.mass
-        levels = np.array([one.level_probabilities for one in inside])
+        levels = np.array([leaf.level_probabilities for leaf in inside])
         return shares, {"inside": inside, "level_probabilities": levels}

@@ -194,9 +194,9 @@ def evidence(
     shared = shared_on_cluster(table)
     found: Iterable[EvidencePoint]
     if shared is None:
-        found = (_point(table, *one, memory_limit) for one in combinations)
+        found = (_point(table, *combination, memory_limit) for combination in combinations)
     else:
-        found = shared.map(_point, ((*one, memory_limit) for one in combinations))
+        found = shared.map(_point, ((*combination, memory_limit) for combination in combinations))
     points: list[EvidencePoint] = []
     interrupted = False
     try:

@@ -237,8 +237,8 @@ class HeldOutSplits:
     def affordable(self, summed: Sequence[Candidate], operations: float) -> "HeldOutSplits":
         """Return as many folds as these operations allow, or one with fewer rows."""
         learned, held = self.folds[0]
-        of_sums = sum(one.operations for one in summed)
-        of_row = sum(one.row_operations(learned) for one in summed)
+        of_sums = sum(candidate.operations for candidate in summed)
+        of_row = sum(candidate.row_operations(learned) for candidate in summed)
         n_folds = int(operations / max(of_sums + of_row * held.n_distinct, 1.0))
         if n_folds > 0 or of_row == 0.0:
             return self.cut(max(n_folds, 1))
@@ -295,7 +295,7 @@ class HeldOutSplits:
             own = replace(own, held_out=mean, n_leaves=own_leaves, seconds=seconds)
             self.rows[own.key] = of_temper
             found.append(own)
-        return found[:1] + sorted(found[1:], key=lambda one: -one.held_out)[:1]
+        return found[:1] + sorted(found[1:], key=lambda scores: -scores.held_out)[:1]
 
     def of_best_tree(self, candidate: Candidate) -> Candidate:
         """Return the candidate with the score of its best tree alone, in the first fold."""
@@ -363,7 +363,7 @@ class HeldOutSplits:
         codes = held.codes.astype(np.int32)
         drawn = thinned(run.draws, _N_AVERAGED)
         read = [model._readable(model._count(tree)) for tree in drawn]
-        scores = [one.score_codes(codes) for one in read]
+        scores = [tree.score_codes(codes) for tree in read]
         return logsumexp(scores, axis=0, b=1 / len(scores))[np.newaxis], run.best_state.n_leaves
 
 

@@ -273,7 +273,7 @@ def _log_beta_ratios(counts: Floats, groups: list[NDArray[np.intp]], alpha: floa
         gammaln(sizes * alpha), -gammaln(totals + sizes * alpha), -sizes * gammaln(alpha),
         gammaln(own + alpha),
     ]  # fmt: skip
-    return [one for term in terms for one in term.tolist()]
+    return [value for term in terms for value in term.tolist()]
 
 
 def independent_log_inside(

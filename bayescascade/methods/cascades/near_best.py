@@ -50,7 +50,7 @@ def alternatives(cascade: Any, nats: float) -> Alternatives[Any, LearnedDensityT
 
     def predictions(models: Sequence[LearnedDensityTree], X: Any) -> Floats:
         codes = cascade.encode(X)
-        return np.array([one.score_codes(codes) for one in models])
+        return np.array([model.score_codes(codes) for model in models])
 
     states: Iterable[Alternative[Any]]
     nouns = ("tree", "trees")
@@ -60,7 +60,7 @@ def alternatives(cascade: Any, nats: float) -> Alternatives[Any, LearnedDensityT
         log_sum = None if has_sets else _sum_of_shallow(cascade)
         found, is_proved = f"among {count_of(len(drawn), 'drawn tree')}", False
         if log_sum is not None:
-            densities = [one.log_posterior for one in states]
+            densities = [state.log_posterior for state in states]
             listed = exp(logsumexp(densities) - log_sum[1])
             is_proved = 1.0 - listed < exp(densities[0] - nats - log_sum[1])
             if not cascade.exact_.is_complete:
@@ -123,8 +123,8 @@ def _sum_of_shallow(cascade: Any) -> tuple[float, float] | None:
 
 def _in_order(exact: "SummedPosterior", has_sets: bool) -> Iterator[Alternative[Any]]:
     """Yield the trees; those of equal leaves are one model if their densities are equal."""
-    for rank, one in enumerate(exact.in_order()):
-        yield Alternative(one, one.log_density, one.leaves if has_sets else rank)
+    for rank, ranked in enumerate(exact.in_order()):
+        yield Alternative(ranked, ranked.log_density, ranked.leaves if has_sets else rank)
 
 
 def _drawn(cascade: Any) -> list[CountedTree]:
@@ -134,12 +134,12 @@ def _drawn(cascade: Any) -> list[CountedTree]:
             'search must be "exact", or draw trees, for the trees near the best, got '
             f"{cascade.summary_.method}"
         )
-    found = {one.tree.key(): one for one in (cascade._best, *cascade._draws.counted)}
+    found = {counted.tree.key(): counted for counted in (cascade._best, *cascade._draws.counted)}
     return list(found.values())
 
 
 def _near(drawn: Sequence[CountedTree], cascade: Any) -> Iterator[Alternative[Any]]:
-    densities = np.array([cascade._log_density(one) for one in drawn])
+    densities = np.array([cascade._log_density(tree) for tree in drawn])
     seen = set()
     for i in np.argsort(-densities, kind="stable").tolist():
         boxes = leaf_boxes(cascade.schema_, drawn[i].tree)
@@ -155,7 +155,7 @@ def _parts(learned: LearnedDensityTree) -> dict[str, str]:
     for leaf in learned.tree.leaves.tolist():
         boxes = zip(learned.schema.columns, learned.boxes[leaf], learned.boxes[0], strict=True)
         words = [
-            one.condition_words(left, is_full=True) for one, left, all_ in boxes if left != all_
+            box.condition_words(left, is_full=True) for box, left, all_ in boxes if left != all_
         ]
         shares[" and ".join(words) or "any row"] = share_text(float(learned.probabilities[leaf]))
     return shares

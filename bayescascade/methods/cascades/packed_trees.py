@@ -86,9 +86,9 @@ class PackedTrees(Sequence[CountedTree]):
         distinct: dict[bytes, int] = {}
         boxes = set[bytes]()
         n_bytes = 0
-        for one in trees:
-            tree, places = one.tree, list[int]()
-            for row in _inside(one):
+        for counted in trees:
+            tree, places = counted.tree, list[int]()
+            for row in _inside(counted):
                 key = row.tobytes()
                 n_bytes += 0 if key in distinct else 2 * len(key)
                 places.append(distinct.setdefault(key, len(distinct)))
@@ -99,7 +99,7 @@ class PackedTrees(Sequence[CountedTree]):
                 return None
             parts.append((
                 np.array([tree.n_nodes]), narrow(tree.feature + 1), narrow(tree.depths),
-                tree.block, narrow(one.counts[tree.leaves]), np.array(places, np.uint32),
+                tree.block, narrow(counted.counts[tree.leaves]), np.array(places, np.uint32),
             ))  # fmt: skip
         n_nodes, feature, depth, block, counts, rows = (
             np.concatenate(own) for own in zip(*parts, strict=True)

@@ -51,7 +51,7 @@ def weigh_products(
         own = starts[:, np.newaxis] + codes[columns]
         if model.leaf == "uniform":
             widths = [table.schema.columns[j].widths for j in columns]
-            log_shares = np.concatenate([np.log(one) - np.log(one.sum()) for one in widths])
+            log_shares = np.concatenate([np.log(width) - np.log(width.sum()) for width in widths])
             evidences += counts @ log_shares
             densities += log_shares[own].sum(axis=0)
             continue

@@ -248,7 +248,8 @@ class AdditiveNoiseModel(DirectionModel):
             Pieces(found),
             BLANK,
             PrintedTable(
-                shown, [Numbers("score", [f"{self.scores_[one]:.4f}" for one in DIRECTIONS])]
+                shown,
+                [Numbers("score", [f"{self.scores_[direction]:.4f}" for direction in DIRECTIONS])],
             ),
             Pieces(
                 [

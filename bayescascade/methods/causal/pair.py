@@ -30,7 +30,7 @@ class Pair:
     @classmethod
     def read(cls, x: Any, y: Any) -> "Pair":
         """Read two columns: arrays, lists, Series or tables of one column, of 20 rows or more."""
-        (x_name, x), (y_name, y) = (_column(*one) for one in (("x", x), ("y", y)))
+        (x_name, x), (y_name, y) = (_column(*values) for values in (("x", x), ("y", y)))
         if len(x) != len(y):
             raise DataError(
                 f"x and y must have the same number of rows, got {len(x):,} and {len(y):,}"

@@ -357,7 +357,7 @@ class PrivateAdditiveNoiseModel(DirectionModel):
             for predict, cause, effect in zip(predictors, causes, causes[::-1], strict=True)
         ]
         tested = list(zip(causes, rests, strict=True))
-        scores = [score_of(self.score, *one, protection.kernels) for one in tested]
+        scores = [score_of(self.score, *score, protection.kernels) for score in tested]
         each = protection.sensitivity(n_rows)
         if self.publish == "direction" and not each:
             return direction_of(dict(zip(DIRECTIONS, scores, strict=True))), None, 0.0
@@ -365,7 +365,7 @@ class PrivateAdditiveNoiseModel(DirectionModel):
             lowest = exponential(np.negative(scores), each, epsilon, noise, error=ROUNDING)
             return DIRECTIONS[lowest.index], None, 0.0
         if protection.is_tested:
-            distance = iqr_distance([one for both in tested for one in both], each / 2)
+            distance = iqr_distance([score for both in tested for score in both], each / 2)
             finite = np.nan_to_num(scores, neginf=0.0)  # distance 0: released with delta only
             release = propose_test_release(
                 distance, finite, 2 * each, epsilon, protection.delta, noise, error=ROUNDING

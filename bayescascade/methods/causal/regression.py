@@ -171,7 +171,7 @@ def _chosen(x: Floats, y: Floats) -> tuple[GaussianFeatures, Floats, Floats]:
     for ratio in _BANDWIDTHS:
         features = GaussianFeatures.around(x, ratio * spread)
         tried.append((features, *_left_out(features(x), centered)))
-    return min(tried, key=lambda one: float(np.mean(one[2] ** 2)))
+    return min(tried, key=lambda fit: float(np.mean(fit[2] ** 2)))
 
 
 def _left_out(features: Floats, y: Floats) -> tuple[Floats, Floats]:

@@ -171,7 +171,7 @@ class DirectionRelease(Readable):
     def _scores_page(self, errors: list[str]) -> Page:
         """Return a table of the scores, and notes about them."""
         assert self.scores is not None
-        shown = [arrow(one, self.names) for one in DIRECTIONS]
+        shown = [arrow(direction, self.names) for direction in DIRECTIONS]
         texts = [f"{self.scores[direction]:.4g}" for direction in DIRECTIONS]
         noise = f"Laplace noise of scale {self.scale:.3g} on each"
         below = ["a lower score: residuals depend less on the cause"]

@@ -355,7 +355,7 @@ def solved(posterior: SubmodularTreePosterior, search: Search) -> Solution[Purch
         drawn = generator.choice(values.size, len(draws), p=chances)
         draws[:, leaf, open_features] = (drawn[:, np.newaxis] >> bits) & 1
         n_sets += values.size
-    states = [posterior.lifted(one) for one in draws]
+    states = [posterior.lifted(draw) for draw in draws]
     state = posterior.lifted(best)
     log_density = certified(posterior.log_density, state, claimed, rounding)
     gap, extent = shown_gap(0.0, rounding), f"{n_sets:,} sets"

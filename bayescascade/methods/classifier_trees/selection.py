@@ -105,7 +105,7 @@ class NodeChoices:
                     f"the sets of {n_open} features",
                 )
         both = [self.greedy(budget, by_price=by_price, skips=True) for by_price in (True, False)]
-        return self._certified(max(both, key=lambda one: one[1].sum()), budget)
+        return self._certified(max(both, key=lambda purchase: purchase[1].sum()), budget)
 
     def greedy(
         self, budget: float, *, by_price: bool, skips: bool, among: Flags | None = None

@@ -251,8 +251,8 @@ def _answer(leaf: Linear, score: Score, classes: Sequence[str], number: int | No
         pairs = zip(signs, constants.tolist(), strict=True)
         scores = [score(leaf, *pair) for pair in pairs]
         shares = [  # as `Linear.probabilities` clips them
-            f"CASE WHEN {one} < 1e-6 THEN 1e-6 WHEN {one} > 1e0 THEN 1e0 ELSE {one} END"
-            for one in scores
+            f"CASE WHEN {score} < 1e-6 THEN 1e-6 WHEN {score} > 1e0 THEN 1e0 ELSE {score} END"
+            for score in scores
         ]
         if number is not None:
             return f"{shares[number]} / ({' + '.join(shares)})"

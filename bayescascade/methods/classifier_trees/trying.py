@@ -237,7 +237,7 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
         check_is_fitted(self)
         reader = self._reader
         means = self._center if reader.policy.unknown == "mean" else None
-        classes = [sql_literal(plain_level("label", one)) for one in self.classes_.tolist()]
+        classes = [sql_literal(plain_level("label", label)) for label in self.classes_.tolist()]
         number = None if label is None else class_number(self.classes_, label)
         return tree_sql(self.tree_, reader, means, classes, number)
 

@@ -234,13 +234,15 @@ def coefficient_table(tree: ClassifierTree, columns: list[str], classes: list[An
     order = np.argsort(of_column, kind="stable")
     shown = leaf.coefficients[:, order]
     if len(shown) == 1:
-        named = [Numbers("per unit", [f"{one:.4g}" for one in shown[0]])]
+        named = [Numbers("per unit", [f"{number:.4g}" for number in shown[0]])]
     elif len(shown) <= _MOST_OUTPUTS:
         named = [
-            Numbers(level_text(label), [f"{one:.4g}" for one in row])
+            Numbers(level_text(label), [f"{number:.4g}" for number in row])
             for label, row in zip(classes, shown, strict=True)
         ]
     else:
-        named = [Numbers("largest per unit", [f"{one:.4g}" for one in np.abs(shown).max(axis=0)])]
+        named = [
+            Numbers("largest per unit", [f"{number:.4g}" for number in np.abs(shown).max(axis=0)])
+        ]
     labels = [texts[column] for column in leaf.columns[order]]
     return (PrintedTable(labels, named, "column"),)

@@ -174,9 +174,14 @@ until, effort
         message = "%(name)s must be fitted with a budget, and not read from a file"
         check_is_fitted(self, "_tried", msg=message)
         check_real("budget", budget, minimum=0.0)
-        possible = [one for one in self._tried if is_within(one[0].validation_cost_, budget)]
+        possible = [
+            candidate
+            for candidate in self._tried
+            if is_within(candidate[0].validation_cost_, budget)
+        ]
         model, choice = min(
-            possible or self._tried, key=lambda one: (one[1].error, one[0].validation_cost_)
+            possible or self._tried,
+            key=lambda candidate: (candidate[1].error, candidate[0].validation_cost_),
         )
         found = copy.copy(model)
         found.budget, found._tried = budget, self._tried
@@ -240,9 +245,9 @@ until, effort
             except KeyboardInterrupt:
                 if not tried:
                     raise
-                for one, _ in tried:
-                    one.summary_ = replace(one.summary_, interrupted=True)
-                    one.run_ = replace(one.run_, interrupted=True)
+                for candidate, _ in tried:
+                    candidate.summary_ = replace(candidate.summary_, interrupted=True)
+                    candidate.run_ = replace(candidate.run_, interrupted=True)
                 break
             assert choice is not None, "cross-validation judges where no validation rows do"
             tried.append((model, choice))

@@ -65,7 +65,7 @@ class ForestFunction:
     @classmethod
     def of(cls, forest: Any) -> "ForestFunction":
         """Return the function of a fitted scikit-learn forest."""
-        trees = [one.tree_ for one in forest.estimators_]
+        trees = [estimator.tree_ for estimator in forest.estimators_]
         roots = np.concatenate([[0], np.cumsum([tree.node_count for tree in trees])[:-1]])
 
         def joined(name: str) -> NDArray[Any]:
@@ -166,7 +166,7 @@ class SumFunction:
 
     def scaled(self, factor: float, shift: float) -> Self:
         """Return factor * h + shift."""
-        weights = tuple(factor * one for one in self.weights)
+        weights = tuple(factor * weight for weight in self.weights)
         return replace(self, weights=weights, shift=factor * self.shift + shift)
 
 

@@ -241,14 +241,14 @@ class EffectPosterior(ContinuousPosterior):
             for _ in range(_MOST_DOUBLINGS):
                 ends = [self._slopes(h + sign * (reach + of_h)) for sign in (-1.0, 1.0)]
                 low, high = (self._slopes(h + sign * (reach - of_h)) for sign in (-1.0, 1.0))
-                room = of_sums * max(float(weights @ np.abs(one)) for one in (*ends, low, high))
+                room = of_sums * max(float(weights @ np.abs(end)) for end in (*ends, low, high))
                 if weights @ low < -room and weights @ high > room:
                     break
                 reach *= 2.0
             else:
                 return value, value
-            moved = np.maximum(*(np.abs(one - slopes) for one in ends))
-            steepest = max(abs(float(weights @ one)) for one in ends) + room
+            moved = np.maximum(*(np.abs(end - slopes) for end in ends))
+            steepest = max(abs(float(weights @ end)) for end in ends) + room
             least = float(np.linalg.norm(gradient[1:])) + float((weights * moved) @ lengths)
             least += of_sums * (
                 float((weights * (np.abs(slopes) + moved)) @ lengths) + 2.0 * self.penalty * norm

@@ -155,7 +155,7 @@ class EffectRules(ReadableModel):
     def _learn(self, frame: pd.DataFrame, h: Floats, rng: np.random.Generator) -> None:
         labeled = soft_labels(frame, h, self.n_bins, type(self).__name__)
         columns = labeled.table.schema.columns
-        schema = Schema(tuple(one for one in columns if one.name != labeled.target))
+        schema = Schema(tuple(column for column in columns if column.name != labeled.target))
         codes, is_better = self._coded(schema, frame), h > 0.0
         how = self.max_size, self.min_support, self.memory_limit
         if self.kind == "tree":
@@ -189,7 +189,10 @@ class EffectRules(ReadableModel):
         parts = self.rules_.part_of_codes(codes)
         of_parts = parts == np.arange(self.rules_.n_rules + 1)[:, np.newaxis]
         return np.array(
-            [*of_parts, *(rows_with(codes, one.conditions) for one in self.associations_)]
+            [
+                *of_parts,
+                *(rows_with(codes, association.conditions) for association in self.associations_),
+            ]
         )
 
     @staticmethod
@@ -283,7 +286,8 @@ class EffectRules(ReadableModel):
             names = ["all rows", *group_names(self)]
             found = [*_listed(self.average_effect_), *_listed(self.effects_)]
             record["measured"] = [
-                {"group": name, **one} for name, one in zip(names, found, strict=True)
+                {"group": name, **association}
+                for name, association in zip(names, found, strict=True)
             ]
         return {**self.to_record(), **record}
 
@@ -302,7 +306,7 @@ class EffectRules(ReadableModel):
             "schema": self.schema_.to_dict(),
             "list": self.rules_.to_record(),
             **self._own_record(),
-            **{key: None if one is None else stored(one) for key, one in measured.items()},
+            **{key: None if values is None else stored(values) for key, values in measured.items()},
         }
 
     def _restore(self, record: Mapping[str, Any]) -> None:
@@ -314,8 +318,8 @@ class EffectRules(ReadableModel):
         self.rules_ = LabelList(schema, np.array([False, True]), rules, counts, 1.0)
         self._set_features(schema)
         self._read_own(record)
-        for one in self.associations_:
-            check_rule(one.conditions, schema, most)
+        for association in self.associations_:
+            check_rule(association.conditions, schema, most)
         n_groups = len(counts) + len(self.associations_)
         if (record["effects"] is None) != (record["average"] is None):
             raise ValueError("effects of groups and of all rows must be measured together")

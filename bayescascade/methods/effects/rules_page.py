@@ -16,7 +16,7 @@ def rules_page(learned: Any) -> Page:
     """Return the rules of an `EffectRules`, with shares of h > 0 and effects, and associations."""
     n_parts = learned.rules_.n_rules + 1
     sides = ["h > 0" if mean > 0.0 else "h <= 0" for mean in learned.means_.tolist()]
-    labels = [f"{one}: {side}" for one, side in zip(learned.rules_.labels, sides, strict=True)]
+    labels = [f"{label}: {side}" for label, side in zip(learned.rules_.labels, sides, strict=True)]
     rows = learned.rules_.counts.sum(axis=1)
     shares = (learned.rules_.counts[:, 1] / np.maximum(rows, 1.0)).tolist()
     columns = [
@@ -34,7 +34,11 @@ def rules_page(learned: Any) -> Page:
         PrintedTable(labels, columns, hanging=3, least_label=0, stacks=True),
     ]
     for side, words in ((True, "associated with h > 0"), (False, "associated with h <= 0")):
-        places = [i for i, one in enumerate(learned.associations_) if one.is_positive == side]
+        places = [
+            i
+            for i, association in enumerate(learned.associations_)
+            if association.is_positive == side
+        ]
         if places:
             chosen = slice(n_parts + places[0], n_parts + places[-1] + 1)
             blocks += [BLANK, _association_table(learned, places, words, chosen)]
@@ -56,18 +60,18 @@ def _association_table(
 ) -> PrintedTable:
     shown = [learned.associations_[place] for place in places]
     columns = [
-        Numbers("support", [share_text(one.support) for one in shown]),
-        Numbers("conf.", [share_text(one.confidence) for one in shown]),
-        Numbers("lift", [f"{one.lift:.2f}" for one in shown]),
+        Numbers("support", [share_text(association.support) for association in shown]),
+        Numbers("conf.", [share_text(association.confidence) for association in shown]),
+        Numbers("lift", [f"{association.lift:.2f}" for association in shown]),
         *_effect_columns(learned, chosen),
     ]
-    labels = [one.words for one in shown]
+    labels = [association.words for association in shown]
     return PrintedTable(labels, columns, words, hanging=3, least_label=0, stacks=True)
 
 
 def group_names(learned: Any) -> list[str]:
     """Return the parts of the list, and then the associations, in words."""
-    return [*learned.rules_.labels, *(one.words for one in learned.associations_)]
+    return [*learned.rules_.labels, *(association.words for association in learned.associations_)]
 
 
 def rules_sentences(learned: Any) -> list[str]:
@@ -145,7 +149,8 @@ def _effect_columns(learned: Any, chosen: slice) -> list[Numbers]:
     reasons = learned.effects_.reasons[chosen]
     known = [not reason for reason in reasons]
     texts = [
-        f"{one:+.2f}" if is_known else "" for one, is_known in zip(effects, known, strict=True)
+        f"{effect:+.2f}" if is_known else ""
+        for effect, is_known in zip(effects, known, strict=True)
     ]
     between = [
         f"{reason} " if reason else f"{low:+.2f} {high:+.2f}{mark}"

@@ -191,7 +191,7 @@ def _extracted(fitted: Any, p: int, c: int) -> tuple[Floats, Integers, Floats, F
         return None
     found = []
     for score, trees in enumerate(fitted.estimators_.T):
-        for tree in (one.tree_ for one in trees):
+        for tree in (tree.tree_ for tree in trees):
             if tree.max_depth > 1:
                 return None
             if tree.max_depth == 1:

@@ -237,8 +237,8 @@ def scored_rules(
 
 def best_within(scored: Sequence[ScoredRule], budget: float | None) -> ScoredRule | None:
     """Return the rule of least error within a budget, the cheapest among ties; None if none is."""
-    within = [one for one in scored if budget is None or is_within(one.cost, budget)]
-    return min(within, key=lambda one: (one.error, one.cost), default=None)
+    within = [rule for rule in scored if budget is None or is_within(rule.cost, budget)]
+    return min(within, key=lambda rule: (rule.error, rule.cost), default=None)
 
 
 @dataclass(frozen=True, eq=False)

@@ -352,7 +352,10 @@ class NeighborCompressionClassifier(
     def _reasons(self, X: Any) -> list[str]:
         labels = [level_text(self.classes_.tolist()[c]) for c in self._best.labels]
         nearest = self._best.nearest(self._matrix(X)).tolist()
-        return [f"prototype {1 + one} is nearest, of class {labels[one]}" for one in nearest]
+        return [
+            f"prototype {1 + prototype} is nearest, of class {labels[prototype]}"
+            for prototype in nearest
+        ]
 
     def transform(self, X: Any) -> Floats:
         """Return rows transformed by the metric, (n_rows, n_matrix_columns or rank) float64.

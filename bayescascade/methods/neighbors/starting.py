@@ -175,7 +175,7 @@ def choose_start(
         tried.append((start.tried(first, partial(report, place)), units, start))
         if start.is_stopped or watch_in_use().is_over():
             break
-    best, units, chosen = max(tried, key=lambda one: one[0].score)
+    best, units, chosen = max(tried, key=lambda metric: metric[0].score)
     is_open = is_open and not watch_in_use().is_over()
     if is_open and not start.is_stopped and chosen.n_held_out:
         wide = chosen.tried(_WIDE, partial(report, len(choices)))

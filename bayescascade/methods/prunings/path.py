@@ -140,14 +140,14 @@ class PruningPath(Printed, Generic[P]):
             Numbers("tree error", [_percentage(error) for error in errors]),
         ]
         n_splits = Numbers("splits", nothing + [f"{model.forest_.n_splits:,}" for model in self])
-        tradeoffs = [_number(one) for one in self.tradeoffs]
+        tradeoffs = [_number(tradeoff) for tradeoff in self.tradeoffs]
         if self.budgets is not None:
             least = [_percentage(error) for error in self.least_errors]
             columns += [Numbers("lower bound", nothing + least), n_splits]
             columns.append(Numbers("tradeoff", nothing + tradeoffs))
             labels, title = [f"{value:.12g}" for value in self.budgets], "budget"
         else:
-            objectives = [_number(one) for one in self.objectives]
+            objectives = [_number(objective) for objective in self.objectives]
             gaps = [gap_text(gap, "{:.2g} %") for gap in self.gaps]
             columns += [n_splits, Numbers("objective", nothing + objectives)]
             columns.append(Numbers("gap", nothing + gaps))
@@ -156,7 +156,9 @@ class PruningPath(Printed, Generic[P]):
         heading = Heading([f"{count_of(len(self), 'pruning')} of a forest"])
         text = "interrupted: only the finished prunings"
         warned = [text] if self.interrupted else []
-        empty = [one for one in self if self.budgets is not None and one.nothing_read_text]
+        empty = [
+            pruning for pruning in self if self.budgets is not None and pruning.nothing_read_text
+        ]
         if empty:  # one warning for all
             warned.append(max(empty, key=attrgetter("budget")).nothing_read_text)
         return (heading, *map(warning, warned), BLANK, table)
@@ -256,9 +258,9 @@ def choose_pruning(
         found.append((program.cost(pruning.kept), error, standard_error, pruning))
         if pruning.interrupted or watch_in_use().is_over():
             break
-    _, least, standard_error, _ = min(found, key=lambda one: one[1])
-    good = [one for one in found if one[1] <= least + standard_error]
-    return min(good, key=lambda one: one[:2])[3]
+    _, least, standard_error, _ = min(found, key=lambda pruning: pruning[1])
+    good = [pruning for pruning in found if pruning[1] <= least + standard_error]
+    return min(good, key=lambda pruning: pruning[:2])[3]
 
 
 def _prunings(program: PruningProgram, solver: _Solver) -> Iterator[Pruning]:

@@ -279,10 +279,10 @@ def remove_features(
     below = {one: _at_or_below(program, feature == one) for one in remaining}
     yield -1, kept
     while kept.any():
-        left = [program.objective(kept & ~below[one], tradeoff) for one in remaining]
+        left = [program.objective(kept & ~below[feature], tradeoff) for feature in remaining]
         chosen = remaining.pop(int(np.argmin(left)))
         kept = kept & ~below[chosen]
-        remaining = [one for one in remaining if np.any(kept & below[one])]
+        remaining = [feature for feature in remaining if np.any(kept & below[feature])]
         yield chosen, kept
 
 

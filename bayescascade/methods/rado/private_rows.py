@@ -60,10 +60,10 @@ def two_levels(name: str, given: Any) -> Two:
     if isinstance(given, str) or not np.iterable(given):
         raise wrong
     try:
-        levels = [plain_level(name, one) for one in given]
+        levels = [plain_level(name, value) for value in given]
     except DataError:
         raise wrong from None
-    kinds = {float if type(one) is int else type(one) for one in levels}
+    kinds = {float if type(level) is int else type(level) for level in levels}
     if len(levels) != 2 or len(kinds) != 1 or len(set(map(level_text, levels))) != 2:
         raise wrong
     low, high = tidy_levels(sorted(levels))
@@ -268,7 +268,7 @@ def _classes(y: Any, classes: Any, like: Reading | None) -> tuple[Two, Cells]:
         low, high = like.classes.tolist()
         return (low, high), labels
     levels = declared_two("classes", "the two classes", "y", classes, labels)
-    if any(isinstance(one, float) for one in levels):
+    if any(isinstance(level, float) for level in levels):
         raise ParameterError(
             f"classes must be texts, whole numbers or truth values, got {levels[0]} and {levels[1]}"
         )

@@ -113,20 +113,23 @@ def released_together(promises: list[Promise | None], *, same_rows: bool) -> Pro
     costs add up.
     """
     known = [promise for promise in promises if promise is not None]
-    if len(known) < len(promises) or len({(one.protects, one.feature) for one in known}) > 1:
+    if (
+        len(known) < len(promises)
+        or len({(promise.protects, promise.feature) for promise in known}) > 1
+    ):
         return None
     joined = math.fsum if same_rows else max
-    delta = joined(one.delta for one in known)
+    delta = joined(promise.delta for promise in known)
     if delta >= 1.0:
         return None
-    noises = list(dict.fromkeys(one.noise for one in known))
+    noises = list(dict.fromkeys(promise.noise for promise in known))
     return Promise(
         known[0].protects,
-        joined(one.epsilon for one in known),
+        joined(promise.epsilon for promise in known),
         delta,
         known[0].feature,
         "; ".join(noises),
-        all(one.is_private for one in known),
+        all(promise.is_private for promise in known),
     )
 
 

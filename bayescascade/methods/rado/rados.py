@@ -371,17 +371,20 @@ class Rados(Printed):
                     f"parts must have the same number of {what}, got {ours} and {theirs}"
                 )
         values, supports = [part.values for part in parts], [part.support for part in parts]
-        if len(set(supports) if same else {one is None for one in supports}) > 1:
+        if len(set(supports) if same else {support is None for support in supports}) > 1:
             raise ParameterError(f"parts must have compatible supports, got {supports}")
         promise = released_together([part.promise for part in parts], same_rows=same)
         if same:
             return cls(np.concatenate(values), first.n_rows, first.support, first.reading, promise)
-        if any(one.any() and np.array_equal(one, other) for one, other in combinations(values, 2)):
+        if any(
+            combination.any() and np.array_equal(combination, other)
+            for combination, other in combinations(values, 2)
+        ):
             raise ParameterError("parts must be rados of different rows, got the same ones twice")
         return cls._checked(
             np.sum(values, axis=0),
             sum(part.n_rows for part in parts),
-            None if first.support is None else sum(one or 0 for one in supports),
+            None if first.support is None else sum(support or 0 for support in supports),
             first.reading,
             promise,
         )

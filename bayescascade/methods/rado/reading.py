@@ -225,7 +225,7 @@ def _read(path: Path) -> Content:
 def _read_arrays(path: Path) -> tuple[Any, Any]:  # Any: the file may contain anything
     content = path.read_bytes()
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        if any(one.compress_type != zipfile.ZIP_STORED for one in archive.infolist()):
+        if any(file.compress_type != zipfile.ZIP_STORED for file in archive.infolist()):
             raise ModelFileError("rados must be stored without compression")
     with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
         if set(arrays.files) != {"values", "about"}:

@@ -108,7 +108,7 @@ def mixture_quantiles(
     for start in range(0, n_mixtures, at_once):
         chosen = np.arange(start, min(start + at_once, n_mixtures))
         wanted = np.meshgrid(chosen, np.arange(n_classes), levels, indexing="ij")
-        args = tuple(one.ravel() for one in wanted)
+        args = tuple(share.ravel() for share in wanted)
         find_root = elementwise.find_root
         found = find_root(excess, (0.0, 1.0), args=args, tolerances=_TOLERANCES)
         quantiles[chosen] = found.x.reshape(wanted[0].shape)

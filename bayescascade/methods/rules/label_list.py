@@ -362,7 +362,7 @@ class LabelList(ListedRules):
                 k: dict(zip(self.class_texts, v, strict=True))
                 for k, v in zip(names, own, strict=True)
             }
-            for own in zip(*(one.tolist() for one in each), strict=True)
+            for own in zip(*(interval.tolist() for interval in each), strict=True)
         ]
         record = {"classes": self.classes.tolist(), "n_rules": self.n_rules}
         return {**record, **self._part_dicts(parts)}

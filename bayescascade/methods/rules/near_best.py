@@ -33,8 +33,8 @@ def alternatives(fitted: Any) -> Alternatives[Any, Any]:
     def predictions(models: Sequence[Any], X: Any) -> Floats:
         codes = fitted.encode(X)
         if hasattr(fitted, "classes_"):
-            return np.array([one.probabilities[one.part_of_codes(codes)] for one in models])
-        return np.array([one.score_codes(codes) for one in models])
+            return np.array([model.probabilities[model.part_of_codes(codes)] for model in models])
+        return np.array([model.score_codes(codes) for model in models])
 
     known: dict[str, Any] = {"readable": readable, "parts": parts, "predictions": predictions}
     known["importances"] = lambda state: readable(state).column_shares
@@ -48,7 +48,8 @@ def alternatives(fitted: Any) -> Alternatives[Any, Any]:
     low, high = exact.log_total - exact.rounding, exact.log_total + exact.rounding
     return Alternatives(
         states=[
-            Alternative(one.best, one.log_mass, i, one.n_lists) for i, one in enumerate(models)
+            Alternative(model.best, model.log_mass, i, model.n_lists)
+            for i, model in enumerate(models)
         ],
         is_proved=True,
         log_sum=(low, high + log1p(exact.lost)),
@@ -66,6 +67,6 @@ def _drawn(fitted: Any) -> list[Alternative[Any]]:
             'search must be "auto", or draw lists, for the lists near the best, got '
             f"{fitted.summary_.method}"
         )
-    drawn = {one.rules: one for one in (fitted._best, *fitted._draws.counted)}
-    found = [Alternative(one, fitted._log_density(one), rules) for rules, one in drawn.items()]
-    return sorted(found, key=lambda one: -one.log_posterior)
+    drawn = {counted.rules: counted for counted in (fitted._best, *fitted._draws.counted)}
+    found = [Alternative(item, fitted._log_density(item), rules) for rules, item in drawn.items()]
+    return sorted(found, key=lambda rule_list: -rule_list.log_posterior)

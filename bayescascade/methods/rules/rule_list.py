@@ -106,7 +106,7 @@ class ListedRules(Pictured):
         labels = [self.part_words(part) for part in range(self.n_rules + 1)]
         if self.rules:
             first, *others, _ = labels
-            labels = [f"if {first}", *(f"else if {one}" for one in others), "else"]
+            labels = [f"if {first}", *(f"else if {other}" for other in others), "else"]
         return labels
 
     def _listed(

@@ -216,7 +216,7 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
         if self.tradeoff is not None:
             return [float(self.tradeoff)]
         mean = float(self._sensors.costs.mean())
-        return [one / (mean if mean > 0 else 1.0) for one in _TRADEOFFS]
+        return [tradeoff / (mean if mean > 0 else 1.0) for tradeoff in _TRADEOFFS]
 
     def _chosen(self, budget: float | None) -> Self:
         trial = self._trial
@@ -287,10 +287,10 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
         return self._scaling.blocks(rows, self.features, columns)
 
     def _sent(self, rows: Matrix) -> Flags:
-        return np.concatenate([self._net.sends(one) for one in self._blocks(rows)])
+        return np.concatenate([self._net.sends(block) for block in self._blocks(rows)])
 
     def _outputs(self, rows: Matrix) -> Floats:
-        return np.concatenate([self._net.outputs(one) for one in self._blocks(rows)])
+        return np.concatenate([self._net.outputs(block) for block in self._blocks(rows)])
 
     def sends(self, X: Any) -> pd.DataFrame | Flags:
         """Return which sensors send for each row, (n_rows, n_sensors) bool.
@@ -331,8 +331,8 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
         """Return the sending sensors of each row, in words."""
         names = self._sensors.names
         senders = (list(compress(names, row)) for row in self._sent(rows).tolist())
-        return [f"{', '.join(one)} {'send' if one[1:] else 'sends'}" if one else "all are silent"
-                for one in senders]  # fmt: skip
+        return [f"{', '.join(sender)} {'send' if sender[1:] else 'sends'}" if sender else "all are silent"
+                for sender in senders]  # fmt: skip
 
     # -- what was learned --------------------------------------------------------------------------
 

@@ -48,7 +48,7 @@ def found_texts(model: Any) -> list[list[str]]:
         ended.append("interrupted: best candidate so far")
     if model.stopped_after_ is not None:
         ended.append(f"stopped at the time limit of {model.stopped_after_:g} s")
-    return [one for one in (texts, costs, chosen, ended) if one]
+    return [line for line in (texts, costs, chosen, ended) if line]
 
 
 def silent_text(model: Any) -> str:

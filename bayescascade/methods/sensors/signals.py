@@ -34,7 +34,7 @@ class Sensors:
     def __post_init__(self) -> None:
         flat = np.concatenate([[], *self.columns]).tolist()
         is_whole = len(self.columns) == len(set(self.names)) == len(self.names) == self.costs.size
-        if not flat or not is_whole or not all(one.size for one in self.columns):
+        if not flat or not is_whole or not all(column.size for column in self.columns):
             raise ValueError("sensors must have names, columns and costs")
         if len(set(flat)) != len(flat):
             raise ValueError(f"sensors must have each column once, got {self.columns}")
@@ -56,7 +56,7 @@ class Sensors:
 
     def in_matrix(self, source: Any) -> list[Integers]:
         """Return each sensor's columns of the matrix; `source` has the feature of each column."""
-        return [np.flatnonzero(np.isin(source, one)) for one in self.columns]
+        return [np.flatnonzero(np.isin(source, column)) for column in self.columns]
 
 
 def _places(sensors: Any, encoder: MatrixEncoder) -> dict[str, list[int]]:
@@ -110,7 +110,7 @@ def _costs(costs: Any, names: tuple[str, ...]) -> Floats:
                 f"costs must be a mapping of sensors or {len(names)} numbers, got {costs!r}"
             )
     checked = [
-        check_real(f"costs[{n!r}]", one, minimum=0.0) for n, one in zip(names, given, strict=True)
+        check_real(f"costs[{n!r}]", name, minimum=0.0) for n, name in zip(names, given, strict=True)
     ]
     return np.array(checked, np.float64)
 
@@ -169,16 +169,16 @@ class SensorScaling:
         cells = np.asarray(rows, np.float64)
         missing = np.isnan(cells)
         scaled = np.clip((np.where(missing, 0.0, cells) - self.means) * self.scales, -CUT, CUT)
-        alive = np.column_stack([~missing[:, one].any(axis=1) for one in columns])
+        alive = np.column_stack([~missing[:, column].any(axis=1) for column in columns])
         parts = []
-        for k, one in enumerate(columns):
-            part = [scaled[:, one]]
+        for k, places in enumerate(columns):
+            part = [scaled[:, places]]
             if kind == "squared":
-                part.append((scaled[:, one] ** 2 - 1) / np.sqrt(2))
+                part.append((scaled[:, places] ** 2 - 1) / np.sqrt(2))
             elif kind == "fourier":
                 frequencies, phases = self.waves[k]
                 angles = np.repeat(phases[np.newaxis], len(cells), axis=0)
-                for column, of_one in zip(one, frequencies.T, strict=True):  # row by row
+                for column, of_one in zip(places, frequencies.T, strict=True):  # row by row
                     angles += scaled[:, column, np.newaxis] * of_one
                 part.append(np.sqrt(2) * np.cos(angles))
             parts.append(np.concatenate(part, axis=1) * alive[:, k, np.newaxis])

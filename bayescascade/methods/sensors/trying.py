@@ -104,8 +104,8 @@ class _Named:
 
     def __init__(self, problem: SensorProblem, validation: SensorProblem) -> None:
         design, self._tests = (
-            np.concatenate([one.signals.features, np.ones((len(one.targets), 1))], axis=1)
-            for one in (problem, validation)
+            np.concatenate([part.signals.features, np.ones((len(part.targets), 1))], axis=1)
+            for part in (problem, validation)
         )
         self._squares, self._products = squared(design), design.T @ problem.targets
         ridge = problem.ridge + _RIDGE * self._squares.max()
@@ -195,7 +195,7 @@ class GateTraining(NamedTuple):
         self, tradeoffs: Sequence[float], start: Weights, budgets: Sequence[float | None]
     ) -> Iterator[list[SensorCandidate]]:
         """Yield the candidates of a path, and of points between for budgets."""
-        amounts = [one for one in budgets if one is not None]
+        amounts = [budget for budget in budgets if budget is not None]
         least = min([*amounts, _LEAST * float(self.problem.costs.sum())])
         found: list[list[SensorCandidate]] = []
         for tradeoff in tradeoffs:
@@ -206,12 +206,16 @@ class GateTraining(NamedTuple):
                 break
         for amount in amounts if len(tradeoffs) > 1 else ():
             for _ in range(_BETWEEN):
-                above = [one for one in found if one[0].cost > amount]
-                below = [one for one in found if one[0].cost <= amount]
-                if not above or not below or max(one[0].cost for one in below) >= NEAR * amount:
+                above = [portion for portion in found if portion[0].cost > amount]
+                below = [portion for portion in found if portion[0].cost <= amount]
+                if (
+                    not above
+                    or not below
+                    or max(portion[0].cost for portion in below) >= NEAR * amount
+                ):
                     break
-                costlier = min(above, key=lambda one: one[0].cost)[0]
-                cheaper = max(below, key=lambda one: one[0].cost)[0]
+                costlier = min(above, key=lambda portion: portion[0].cost)[0]
+                cheaper = max(below, key=lambda portion: portion[0].cost)[0]
                 between = float(np.sqrt(costlier.tradeoff * cheaper.tradeoff))
                 found.append(self.at(between, costlier.net.weights))
                 yield found[-1]
@@ -223,8 +227,10 @@ def best_within(candidates: Sequence[SensorCandidate], budget: float | None) -> 
     With few validation rows, many candidates tie, and a cheaper one of them is not better. The
     candidate that is silent is within every budget.
     """
-    possible = [one for one in candidates if budget is None or is_within(one.cost, budget)]
-    return min(possible, key=lambda one: (one.error, one.loss, one.cost))
+    possible = [
+        candidate for candidate in candidates if budget is None or is_within(candidate.cost, budget)
+    ]
+    return min(possible, key=lambda candidate: (candidate.error, candidate.loss, candidate.cost))
 
 
 def best_ridge(problem: SensorProblem, validation: SensorProblem) -> float:

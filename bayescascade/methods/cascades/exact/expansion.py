@@ -196,7 +196,7 @@ class Expansion:
         # the rounding of the largest tilt is bounded only by the number of cells
         those = [known, [s for s in known if s < max(known)] or known]
         found = [self._fit(some, [off[s] for s in some], cut) for some in those for cut in _CUTS]
-        return min(found, key=lambda one: one[1])
+        return min(found, key=lambda point: point[1])
 
     def _fit(self, tilts: Sequence[float], off: Sequence[float], cut: float) -> tuple[float, float]:
         """Return the same as `expanded`, with all of these tilts, given their sums' errors."""

@@ -81,7 +81,7 @@ class Hull:
         """The best tree found so far; None before the first pass."""
         if not self._found:
             return None
-        log_density, tree, own = max(self._found.values(), key=lambda one: one[0])
+        log_density, tree, own = max(self._found.values(), key=lambda tree: tree[0])
         if self._beyond == np.inf:
             return BestTree(tree, log_density, np.inf, 2 * own)
         bound = max(float(self._bounds.max()), self._beyond)

@@ -120,7 +120,7 @@ def points_of(posterior: RuleListPosterior, memory_limit: float, end: float = np
             -entropies(np.column_stack([first, others])),
             -entropies(shares),
         ]
-        pure = [weights[one[groups]] for one in is_pure]
+        pure = [weights[pure[groups]] for pure in is_pure]
         least_pure = np.array([of_one.min() if of_one.size else 0.0 for of_one in pure])
     return Points(arrays, np.column_stack(columns).astype(np.float64), least_pure)
 

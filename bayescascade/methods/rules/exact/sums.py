@@ -264,7 +264,7 @@ class ListSum:
         times: Counter[frozenset[bytes]] = Counter()
         for path in self._paths(rng, n_draws):
             keys = [layer.keys[s, :-1] for layer, (s, _) in zip(self._layers, path, strict=False)]
-            parts = [one ^ other for one, other in pairwise(keys)] + [keys[-1]]
+            parts = [pair ^ other for pair, other in pairwise(keys)] + [keys[-1]]
             times[frozenset(part.tobytes() for part in parts if part.any())] += 1
         found = [self._model(parts) for parts, _ in times.most_common(_MOST_MODELS)]
         return sorted(found, key=lambda model: -model.log_mass)
@@ -311,11 +311,13 @@ class ListSum:
             if after is None or not kept_after.any():
                 break
             kept, left = kept_after, left_after
-        log_mass = float(_backward(layers, log_sums, [one.weights for one in layers])[0][0])
+        log_mass = float(_backward(layers, log_sums, [layer.weights for layer in layers])[0][0])
         share = float(np.exp(log_mass - self.log_total))
         best = self._best_in(layers)
-        counted = [replace(one, ends=np.where(one.ends > -np.inf, 0.0, -np.inf)) for one in layers]
-        log_n = _backward(counted, log_sums, [np.log(one.times) for one in layers])[0][0]
+        counted = [
+            replace(layer, ends=np.where(layer.ends > -np.inf, 0.0, -np.inf)) for layer in layers
+        ]
+        log_n = _backward(counted, log_sums, [np.log(layer.times) for layer in layers])[0][0]
         return ListModel(log_mass, share, *best, float(np.exp(log_n)))
 
 
