@@ -55,7 +55,7 @@ BESIDE = {
         "bayescascade.methods.causal.protection.PrivacyPlan",
         "bayescascade.methods.margin_neighbors.rule.Rule",
         "bayescascade.methods.rado.protection.Promise",
-        "bayescascade.methods.sensors.trying.SensorCandidate",
+        "bayescascade.methods.sensors.candidates.SensorCandidate",
     )
 }
 """Classes that nobody imports, but that attributes of a fitted model are of, by section."""

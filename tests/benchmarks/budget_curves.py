@@ -29,9 +29,9 @@ from pathlib import Path
 from time import process_time
 
 from tests.benchmarks.budget_data import DATA_SETS, REAL_COSTS
-from tests.benchmarks.budget_judged import best_within, commonest_label
 from tests.benchmarks.budget_methods import ALL_SHARES, MAIN, METHODS, set_up
 from tests.benchmarks.budget_results import KEPT, TITLES, Result, Results
+from tests.benchmarks.budget_validation import best_within, commonest_label
 from tests.benchmarks.figures import parser, say, timed
 
 

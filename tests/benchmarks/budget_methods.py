@@ -33,7 +33,7 @@ from bayescascade import (
     SubmodularTreeClassifier,
 )
 from tests.benchmarks.budget_data import DATA_SETS, Split, costs_of, split
-from tests.benchmarks.budget_judged import Judged
+from tests.benchmarks.budget_validation import Judged
 from tests.benchmarks.greedy_gate import greedy_gates
 from tests.benchmarks.margin_rules import rules_within
 from tests.benchmarks.pruning_baselines import CostComplexityPrune, GreedyPrune, TruncatedForest

@@ -33,9 +33,9 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from tests.benchmarks.default_parts import NAMES, PAIRS, parts
+from tests.benchmarks.baselines import NEEDS
+from tests.benchmarks.default_tasks import NAMES, PAIRS, parts
 from tests.benchmarks.figures import ROOT, say
-from tests.benchmarks.yardsticks import NEEDS
 
 MEMORY = 8_000_000_000
 COMMANDS = ("fit", "classify", "boxes", "budget", "compress", "effect", "causal")
@@ -88,7 +88,7 @@ def measure(command, name, asked, sides, folder):
         for peer in peers_of(command):
             out = folder / "rows.csv"
             out.unlink(missing_ok=True)
-            learn = ["tests.benchmarks.yardsticks", peer, part.target]
+            learn = ["tests.benchmarks.baselines", peer, part.target]
             ran = process(learn, ROOT, folder, asked.cpu)
             found.setdefault(peer, []).append(ran.scored(command, part, [out]))
     if found["ours"]:

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from tests.benchmarks.budget_judged import Judged
+from tests.benchmarks.budget_validation import Judged
 
 STRENGTHS = np.logspace(-3, 1, 20)
 WEIGHTS = np.linspace(0.05, 0.95, 19)

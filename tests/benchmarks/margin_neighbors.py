@@ -28,8 +28,8 @@ from bayescascade.methods.margin_neighbors.nearest_fitting import ValidationRout
 from bayescascade.methods.margin_neighbors.rule import NEVER, Rule
 from tests.benchmarks import budget_methods as peers
 from tests.benchmarks.budget_data import DATA_SETS, REAL_COSTS, Split, costs_of, split
-from tests.benchmarks.budget_judged import Judged, best_within, commonest_label
 from tests.benchmarks.budget_results import standard_error
+from tests.benchmarks.budget_validation import Judged, best_within, commonest_label
 from tests.benchmarks.figures import Figure, figures_table, parser, say, timed
 from tests.benchmarks.margin_rules import rules_within
 

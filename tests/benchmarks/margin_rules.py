@@ -4,7 +4,7 @@ import numpy as np
 
 from bayescascade.methods.margin_neighbors.nearest_fitting import ValidationRoutes, best_within
 from bayescascade.methods.margin_neighbors.rule import NEVER
-from tests.benchmarks.budget_judged import Judged, commonest_label
+from tests.benchmarks.budget_validation import Judged, commonest_label
 
 
 def rules_within(model, rows, budgets, **asked):

@@ -27,7 +27,7 @@ from bayescascade import OnlineGate
 from bayescascade.methods.online.rates import regret_bound
 from tests.benchmarks.budget_data import DATA_SETS
 from tests.benchmarks.figures import parser, say
-from tests.methods.online.hardly_differing import hardly_differing
+from tests.methods.online.similar_experts import hardly_differing
 
 COSTS = (0.1, 0.2, 0.4)
 FIRST = 500

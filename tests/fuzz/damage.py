@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bayescascade.model.packing import narrow, pack
-from tests.forgeries import at, places
+from tests.edited_files import at, places
 
 _DEEP = 20_000
 _LONG = 5_000

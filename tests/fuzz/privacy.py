@@ -5,9 +5,9 @@ farther than its proved sensitivity; budgets must hold by every route; laws must
 """
 
 from tests.fuzz.budgets import ledger_routes, model_routes
-from tests.fuzz.laws import released_laws
 from tests.fuzz.private_directions import direction_release
 from tests.fuzz.private_rados import feature_release, merged_promises, row_release
+from tests.fuzz.release_distributions import released_laws
 from tests.fuzz.running import Check, main
 from tests.fuzz.sensitivities import changes_by_test_row, grids, rado_laws, stability_distances
 

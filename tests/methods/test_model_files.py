@@ -18,7 +18,7 @@ import bayescascade
 from bayescascade import BranchCascade, LeafCascade
 from bayescascade.base.errors import ModelFileError
 from bayescascade.model.packing import _TYPES, Unpacked, narrow, pack
-from tests.forgeries import edited_at_random, forged, loaded_or_refused, write
+from tests.edited_files import edited_at_random, forged, loaded_or_refused, write
 from tests.methods.cascades import fits as trees
 from tests.methods.rules.fits import classifier, fitted as rules, people
 from tests.people import DECLARED

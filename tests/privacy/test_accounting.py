@@ -15,7 +15,7 @@ from bayescascade import PrivacyError, PrivacyLedger
 from bayescascade.base.errors import ParameterError
 from bayescascade.privacy.accounting import Cost, concentrated_epsilon
 from bayescascade.privacy.mechanisms import gaussian
-from tests.privacy.laws import Told, hockey_stick
+from tests.privacy.noise_distributions import Told, hockey_stick
 
 
 def ledger_of(costs, epsilon=1e3, delta=0.5, rule="basic"):

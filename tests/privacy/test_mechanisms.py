@@ -18,7 +18,7 @@ from bayescascade.privacy.mechanisms import (
     stability_threshold,
 )
 from bayescascade.privacy.noise import noise_source
-from tests.privacy.laws import Told, gaussian_law, hockey_stick, laplace_law, shifted
+from tests.privacy.noise_distributions import Told, gaussian_law, hockey_stick, laplace_law, shifted
 
 EPSILONS = [0.1, 1.0, 5.0]
 

@@ -10,7 +10,7 @@ from scipy.stats import chisquare
 from bayescascade.base.errors import ParameterError
 from bayescascade.privacy import noise as noise_module
 from bayescascade.privacy.noise import noise_source
-from tests.privacy.laws import gaussian_law, laplace_law
+from tests.privacy.noise_distributions import gaussian_law, laplace_law
 
 LAWS = {"laplace": laplace_law, "gaussian": gaussian_law}
 LEAST = 1e-7  # p-value; OpenDP cannot be seeded, and there are nine tests of it

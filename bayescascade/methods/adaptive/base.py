@@ -22,7 +22,7 @@ from bayescascade.costs.choice import PurchaseChoice
 from bayescascade.costs.classifier import BudgetedClassifier
 from bayescascade.costs.limits import is_within
 from bayescascade.costs.pages import CANNOT_TELL
-from bayescascade.costs.tried import WithinBudgets
+from bayescascade.costs.within_budgets import WithinBudgets
 from bayescascade.data.cell_policy import CellPolicy, Matrix
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows

@@ -26,7 +26,7 @@ from scipy.special import expit
 from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.watch import check_time
 from bayescascade.costs.items import CostItems
-from bayescascade.costs.tried import coarse_first
+from bayescascade.costs.within_budgets import coarse_first
 from bayescascade.methods.adaptive.growing import (
     LEAF,
     BoostedScores,

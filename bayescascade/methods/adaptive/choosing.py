@@ -16,7 +16,7 @@ from bayescascade.base.threads import single_threaded
 from bayescascade.base.watch import Watch
 from bayescascade.costs.items import CostItems
 from bayescascade.costs.limits import is_within
-from bayescascade.costs.tried import tried_in_time
+from bayescascade.costs.within_budgets import candidates_in_time
 from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.labels import TrainingRows
 from bayescascade.data.splitting import split_by_class
@@ -152,7 +152,7 @@ class GateCandidates(NamedTuple):
         """Try all candidates until time is up; return whether Ctrl-C ended the trial."""
         with single_threaded():  # for products of few columns
             each = ([fit] for fit in self.learner.tried(self.validation.learns))
-            fits, is_interrupted = tried_in_time(each, self.watch)
+            fits, is_interrupted = candidates_in_time(each, self.watch)
         for fit in self.learner.candidates(fits):
             self.fits.extend(scored(fit, self.gated(fit), self.validation, items, cut))
         return is_interrupted

@@ -17,7 +17,7 @@ from bayescascade.base.validation import check_real, check_weights
 from bayescascade.base.watch import Watch
 from bayescascade.costs.classifier import BudgetedClassifier, budgeted_from_record
 from bayescascade.costs.feature_costs import Costs, FeatureCosts
-from bayescascade.costs.tried import WithinBudgets
+from bayescascade.costs.within_budgets import WithinBudgets
 from bayescascade.data.cell_policy import CellPolicy
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import check_labels, find_classes, label_codes

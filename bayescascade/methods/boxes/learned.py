@@ -10,7 +10,7 @@ import numpy as np
 from bayescascade.base.arrays import Flags, Floats
 from bayescascade.base.store import GIVEN, INLINE, Of, Saved, Within, listed
 from bayescascade.base.watch import watch_in_use
-from bayescascade.costs.tried import coarse_first
+from bayescascade.costs.within_budgets import coarse_first
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.matrix_sides import side_sql, side_words
 from bayescascade.data.sql import sql_case

@@ -10,14 +10,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.store import Saved, Within
 from bayescascade.base.watch import watch_in_use
-from bayescascade.costs.tried import coarse_first
+from bayescascade.costs.within_budgets import coarse_first
 from bayescascade.methods.classifier_trees.cost_sensitive_posterior import (
     CostSensitiveTreePosterior,
 )
+from bayescascade.methods.classifier_trees.fitting import ChosenTreeClassifier
 from bayescascade.methods.classifier_trees.growing import GrowingRows, NodeGrowth, grow, refitted
 from bayescascade.methods.classifier_trees.parameters import CostSensitiveTreeParameters
 from bayescascade.methods.classifier_trees.tree import ClassifierTree
-from bayescascade.methods.classifier_trees.trying import TriedClassifier
 from bayescascade.methods.classifier_trees.validation import (
     ScoredTree,
     TreeCandidates,
@@ -51,7 +51,7 @@ class CutTree(ScoredTree):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class CostSensitiveTreeClassifier(TriedClassifier):
+class CostSensitiveTreeClassifier(ChosenTreeClassifier):
     """A tree of linear classifiers, all learned together by loss and expected cost.
 
     `SubmodularTreeClassifier` buys features node by node from the root. Here, gradient ascent
@@ -77,7 +77,7 @@ class CostSensitiveTreeClassifier(TriedClassifier):
         The chosen tradeoff, and the norm below which coefficients are set to 0. None if nothing is
         bought.
 
-    All other attributes are those of `TriedClassifier`.
+    All other attributes are those of `ChosenTreeClassifier`.
 
     Notes
     -----

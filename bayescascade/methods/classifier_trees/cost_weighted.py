@@ -13,13 +13,13 @@ from bayescascade.base.store import Saved, Within
 from bayescascade.base.watch import watch_in_use
 from bayescascade.costs.items import CostItems, CostNorms
 from bayescascade.costs.limits import check_amounts, is_within
+from bayescascade.methods.classifier_trees.fitting import ChosenTreeClassifier
 from bayescascade.methods.classifier_trees.growing import GrowingRows
 from bayescascade.methods.classifier_trees.leaves import logistic_leaf, no_gate
 from bayescascade.methods.classifier_trees.logistic import LogisticFit, LogisticProblem
 from bayescascade.methods.classifier_trees.parameters import CostWeightedParameters
 from bayescascade.methods.classifier_trees.scaling import Standard
 from bayescascade.methods.classifier_trees.tree import ClassifierNode, ClassifierTree, Linear
-from bayescascade.methods.classifier_trees.trying import TriedClassifier
 from bayescascade.methods.classifier_trees.validation import (
     ScoredTree,
     TreeValidation,
@@ -48,7 +48,7 @@ class PenaltyFit(ScoredTree):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class CostWeightedLogisticClassifier(TriedClassifier):
+class CostWeightedLogisticClassifier(ChosenTreeClassifier):
     """Logistic regression with a penalty on the costs of its features.
 
     All rows read the same features. This is a convex relaxation of the selection of the best set,
@@ -78,7 +78,7 @@ class CostWeightedLogisticClassifier(TriedClassifier):
     path_ : tuple of PenaltyFit
         The fits that were tried, in order of decreasing penalty; not in saved models.
 
-    All other attributes are those of `TriedClassifier`.
+    All other attributes are those of `ChosenTreeClassifier`.
 
     Notes
     -----

@@ -12,6 +12,7 @@ import samplers
 from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import ParameterError
 from bayescascade.costs.limits import check_amounts, is_within
+from bayescascade.methods.classifier_trees.fitting import ChosenTreeClassifier
 from bayescascade.methods.classifier_trees.growing import GrowingRows, NodeGrowth, grow, refitted
 from bayescascade.methods.classifier_trees.parameters import SubmodularTreeParameters
 from bayescascade.methods.classifier_trees.posterior import (
@@ -20,7 +21,6 @@ from bayescascade.methods.classifier_trees.posterior import (
     solved,
 )
 from bayescascade.methods.classifier_trees.tree import ClassifierTree
-from bayescascade.methods.classifier_trees.trying import TriedClassifier
 from bayescascade.methods.classifier_trees.validation import (
     HOW_TO_READ,
     ScoredTree,
@@ -46,7 +46,7 @@ class NodeCertificate(NamedTuple):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SubmodularTreeClassifier(TriedClassifier):
+class SubmodularTreeClassifier(ChosenTreeClassifier):
     """A tree of linear classifiers that each buy the features that explain most.
 
     Parameters
@@ -66,7 +66,7 @@ class SubmodularTreeClassifier(TriedClassifier):
     posterior_ : SubmodularTreePosterior
         Not in saved models.
 
-    All other attributes are those of `TriedClassifier`.
+    All other attributes are those of `ChosenTreeClassifier`.
 
     Notes
     -----

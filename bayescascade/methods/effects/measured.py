@@ -13,7 +13,7 @@ p_1 - p_0 is between
 
 A normal interval fails if an arm has few events: without any, its width is about zero. With equal
 weights, this interval covers at least 95 % of the effects for 2 to 50 % of treated rows, rates of
-.01 to .5, and groups of 20 to 500 rows: `tests/methods/effects/worlds.py`.
+.01 to .5, and groups of 20 to 500 rows: `tests/methods/effects/simulated_effects.py`.
 
 **Other numbers.** The distances are q s / sqrt(n), with the standard deviation s of the arm, and q
 a quantile of Student's t with n - 1 degrees of freedom. Of skewed outcomes with unequal arms, such

@@ -14,7 +14,7 @@ from bayescascade.base.store import Saved
 from bayescascade.base.watch import Watch, watch_in_use
 from bayescascade.costs.acquisition import Walk
 from bayescascade.costs.classifier import BudgetedClassifier
-from bayescascade.costs.tried import WithinBudgets
+from bayescascade.costs.within_budgets import WithinBudgets
 from bayescascade.data.cell_policy import CellPolicy, Matrix
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows

@@ -18,11 +18,19 @@ from bayescascade.base.arrays import Flags, Floats
 from bayescascade.base.store import Of, Saved
 from bayescascade.base.threads import single_threaded
 from bayescascade.base.watch import Watch
-from bayescascade.costs.tried import WithinBudgets
+from bayescascade.costs.within_budgets import WithinBudgets
 from bayescascade.data.cell_policy import CellPolicy, Matrix
 from bayescascade.data.given import GivenRows
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.splitting import split_by_class
+from bayescascade.methods.sensors.candidates import (
+    SensorCandidate,
+    SensorCandidates,
+    SensorSplit,
+    TrainingPath,
+    best_within,
+    train_candidates,
+)
 from bayescascade.methods.sensors.models import GatedNet, Loss, Weights
 from bayescascade.methods.sensors.parameters import SILENT, SensorParameters
 from bayescascade.methods.sensors.posterior import GatePosterior
@@ -35,14 +43,6 @@ from bayescascade.methods.sensors.reports import (
 )
 from bayescascade.methods.sensors.signals import Sensors, SensorScaling, Signals
 from bayescascade.methods.sensors.training import SensorProblem
-from bayescascade.methods.sensors.trying import (
-    SensorCandidate,
-    SensorCandidates,
-    SensorSplit,
-    TrainingPath,
-    best_within,
-    train_candidates,
-)
 from bayescascade.model.matrix_estimator import MatrixEstimator
 from bayescascade.model.record import NOT_SAVED
 from bayescascade.model.reporting import OF_ROWS
@@ -330,9 +330,13 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
     def _sending_words(self, rows: Matrix) -> list[str]:
         """Return the sending sensors of each row, in words."""
         names = self._sensors.names
-        senders = (list(compress(names, row)) for row in self._sent(rows).tolist())
-        return [f"{', '.join(sender)} {'send' if sender[1:] else 'sends'}" if sender else "all are silent"
-                for sender in senders]  # fmt: skip
+        found = (list(compress(names, row)) for row in self._sent(rows).tolist())
+        return [
+            f"{', '.join(sensors)} {'send' if sensors[1:] else 'sends'}"
+            if sensors
+            else "all are silent"
+            for sensors in found
+        ]
 
     # -- what was learned --------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows, check_labels, label_codes
 from bayescascade.methods.sensors.base import SHARES, Answers, GatedSensors
+from bayescascade.methods.sensors.candidates import SOFT, TrainingPath
 from bayescascade.methods.sensors.models import SOFTMAX, SQUARE, Weights, chances_of, within
 from bayescascade.methods.sensors.parameters import (
     SensorClassifierParameters,
@@ -24,7 +25,6 @@ from bayescascade.methods.sensors.parameters import (
 )
 from bayescascade.methods.sensors.soft_gates import alternated, relaxed
 from bayescascade.methods.sensors.training import SensorProblem, opened, trained
-from bayescascade.methods.sensors.trying import SOFT, TrainingPath
 from bayescascade.model.matrix_classifier import MatrixClassifier
 from bayescascade.model.roles import Predicted
 

@@ -16,7 +16,7 @@ from bayescascade.methods.cascades import det
 from bayescascade.methods.cascades.det import _between, _grow, _scores
 from bayescascade.methods.cascades.greedy import grow, prune, weakest_links
 from tests.cli.conftest import DATA, TITANIC
-from tests.forgeries import forged, loaded_or_refused
+from tests.edited_files import forged, loaded_or_refused
 from tests.methods.baselines import greedy
 
 KINDS = ("nominal", "ordinal", "continuous")

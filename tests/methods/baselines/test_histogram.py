@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 from bayescascade import SmoothedHistogram, Table
 from tests.cli.conftest import DATA, TITANIC
-from tests.forgeries import forged, loaded_or_refused
+from tests.edited_files import forged, loaded_or_refused
 from tests.methods.cascades.problems import BINS, FRACTIONAL, MIXED_WAYS, Problem
 from tests.methods.rules.lists import cells_of
 

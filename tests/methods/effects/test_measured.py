@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 from bayescascade.base.store import restored, stored
 from bayescascade.methods.effects.measured import LEAST_NUMBERS, LEAST_ROWS, MeasuredEffects
-from tests.methods.effects.worlds import World, coverage, exact_coverage, pooled_student
+from tests.methods.effects.simulated_effects import World, coverage, exact_coverage, pooled_student
 
 RATES, EFFECTS = (0.01, 0.05, 0.1, 0.3, 0.5), (0.0, 0.05, 0.1)
 WORLDS = [

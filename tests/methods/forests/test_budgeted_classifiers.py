@@ -18,7 +18,7 @@ import bayescascade
 from bayescascade import BudgetedForestClassifier, FeatureCosts, PolynomialImpurity
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.data.given import GivenRows
-from tests.forgeries import JUNK, at, places
+from tests.edited_files import JUNK, at, places
 from tests.methods.forests import reference
 from tests.methods.forests.fits import COSTS, PlainForest, diagnoses, patients
 

@@ -12,7 +12,7 @@ from bayescascade import OnlineGate
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.methods.online.rates import regret_bound, regret_lower_bound, thesis_rates
 from bayescascade.model.explore import explore
-from tests.methods.online.hardly_differing import Fixed, hardly_differing
+from tests.methods.online.similar_experts import Fixed, hardly_differing
 from tests.methods.online.slow_rounds import slow_rounds
 
 RATES = [("adaptive", None), ("anytime", None), ("horizon", 400)]

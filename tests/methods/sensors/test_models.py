@@ -8,6 +8,7 @@ from scipy.optimize import minimize
 from bayescascade import GatePosterior, ParameterError, explore
 from bayescascade.base.watch import OutOfTime
 from bayescascade.methods.sensors import models
+from bayescascade.methods.sensors.candidates import always, greedy_sets
 from bayescascade.methods.sensors.models import (
     SOFTMAX,
     SQUARE,
@@ -28,7 +29,6 @@ from bayescascade.methods.sensors.soft_gates import (
     solved,
 )
 from bayescascade.methods.sensors.training import SensorProblem, _Slopes, opened, refitted, trained
-from bayescascade.methods.sensors.trying import always, greedy_sets
 from tests.methods.sensors import slow_sums
 
 OWNER = np.array([0, 0, 1, 2, 2])

@@ -22,7 +22,7 @@ from bayescascade.costs.choice import PurchaseChoice
 from bayescascade.costs.classifier import BudgetedClassifier
 from bayescascade.costs.limits import is_within
 from bayescascade.costs.pages import CANNOT_TELL
-from bayescascade.costs.tried import WithinBudgets, tried_in_time
+from bayescascade.costs.within_budgets import WithinBudgets, candidates_in_time
 from bayescascade.data.cell_policy import CellPolicy, Matrix
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import class_number
@@ -46,7 +46,7 @@ from bayescascade.model.reporting import OF_ROWS
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class TriedClassifier(WithinBudgets, BudgetedClassifier):
+class ChosenTreeClassifier(WithinBudgets, BudgetedClassifier):
     """A tree of classifiers, chosen among several within a budget.
 
     A subclass has `_candidates` and `_refitted`, and perhaps `_chooses` and `_price`.
@@ -127,7 +127,7 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
                 basis, rows[counts], labels[counts], weights[counts], training.n_classes
             )
         portions = self._candidates(learned, validation, budgets)
-        tried, self.is_interrupted_ = tried_in_time(portions, watch)
+        tried, self.is_interrupted_ = candidates_in_time(portions, watch)
         return TreeCandidates(tuple(tried), training, everything, validation, watch)
 
     def _chosen(self, budget: float | None) -> Self:

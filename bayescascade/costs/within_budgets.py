@@ -24,7 +24,7 @@ def coarse_first(n: int) -> list[int]:
     return list(dict.fromkeys(k for step in (4, 2, 1) for k in range(0, n, step)))
 
 
-def tried_in_time(portions: Iterable[Sequence[T]], watch: Watch) -> tuple[list[T], bool]:
+def candidates_in_time(portions: Iterable[Sequence[T]], watch: Watch) -> tuple[list[T], bool]:
     """Return the results before the time limit or Ctrl-C, and whether Ctrl-C ended them."""
     tried: list[T] = []
     try:
