@@ -105,10 +105,10 @@ def test_a_model_reads_later_files_as_it_learned(tmp_path, kind):
     path = tmp_path / "model.json"
     model.save(path)
     for one in (model, load(path)):
-        told = getattr(one, rate)(tmp_path / "rows.csv")
-        assert told.tolist() == getattr(one, rate)(read).tolist()
+        result = getattr(one, rate)(tmp_path / "rows.csv")
+        assert result.tolist() == getattr(one, rate)(read).tolist()
     if kind == "forest":
-        assert (told == ROWS["y"]).all()
+        assert (result == ROWS["y"]).all()
     with_command = run("predict" if kind == "forest" else "score", path, tmp_path / "rows.csv")
     assert with_command.exit_code == 0, with_command.stderr
     assert "unknown" not in with_command.stderr
@@ -134,8 +134,8 @@ def test_titles_and_comments_are_left_out(tmp_path, encoding, sep):
 def test_messages_propose_to_leave_lines_out(tmp_path, sep):
     """A newcomer's error is "every row must have 1 cells"."""
     path = written(tmp_path, before=TITLES, sep=sep)
-    told = run("fit", path)
-    words = " ".join(told.stderr.split())
+    result = run("fit", path)
+    words = " ".join(result.stderr.split())
     assert "if the first 2 lines are no header, --skip 2 leaves them out" in words
     path = written(tmp_path, before="# a comment\n", sep=sep)
     assert "--comment '#' leaves them out" in " ".join(run("fit", path).stderr.split())

@@ -27,7 +27,7 @@ CELLS: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
-def told(read: Any) -> CountedRows | str:
+def outcome(read: Any) -> CountedRows | str:
     try:
         return read()
     except (DataError, pa.ArrowException) as error:
@@ -36,10 +36,10 @@ def told(read: Any) -> CountedRows | str:
 
 def assert_same(reader: RowReader) -> None:
     """Whatever is counted at once must be what is counted by blocks; errors may differ."""
-    expected, actual = told(reader.read_by_blocks), told(reader.read_at_once)
+    expected, actual = outcome(reader.read_by_blocks), outcome(reader.read_at_once)
     if isinstance(expected, str):
         assert isinstance(actual, str)
-        assert told(reader.read) == expected
+        assert outcome(reader.read) == expected
         return
     assert not isinstance(actual, str)
     assert actual.schema == expected.schema
@@ -83,7 +83,7 @@ def test_any_cells_are_counted_at_once(data):
     assert source is not None
     assert_same(RowReader.of(source, declarations, None, None))
     assert_same(RowReader.of(source, declarations, weights, None))
-    found = told(RowReader.of(source, declarations, None, None).read_by_blocks)
+    found = outcome(RowReader.of(source, declarations, None, None).read_by_blocks)
     if not isinstance(found, str):
         some = Schema(found.schema.columns[1:]) if len(frame.columns) > 2 else found.schema
         assert_same(RowReader.of(source, Declarations(), None, some))
@@ -110,8 +110,8 @@ def test_dictionaries_may_say_a_value_twice_or_none(ordered, index):
     places = pa.array([0, 1, 2, 3, None, 5, 0], index)
     entries = pa.array(["z", None, "a", "z", "m", "a"])
     odd = pa.DictionaryArray.from_arrays(places, entries, ordered=ordered)
-    told = ["z", None, "a", "z", None, "a", "z"]
-    expected = pd.Categorical(told, ["z", "a", "m"], ordered=ordered)
+    texts = ["z", None, "a", "z", None, "a", "z"]
+    expected = pd.Categorical(texts, ["z", "a", "m"], ordered=ordered)
     number = pa.DictionaryArray.from_arrays(
         pa.array([0, 1] * 3 + [2]), pa.array([1.5, 1.5, np.nan])
     )

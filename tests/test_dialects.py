@@ -44,8 +44,8 @@ def test_a_file_is_the_same_table_however_it_is_written(tmp_path, text, encoding
     path.write_bytes(gzip.compress(text.encode(encoding)))
     whole, read = Table.from_csv(plain), Table.from_csv(path)
     assert read.fingerprint() == whole.fingerprint()
-    told = [f"rows.csv.gz is read as text with {words}"] * (words is not None)
-    assert list(read.notes) == [*told, *whole.notes]
+    texts = [f"rows.csv.gz is read as text with {words}"] * (words is not None)
+    assert list(read.notes) == [*texts, *whole.notes]
 
 
 def test_files_of_one_table_may_differ(tmp_path):

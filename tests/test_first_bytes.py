@@ -112,8 +112,8 @@ def test_what_is_no_table_is_refused_in_a_line(tmp_path, content, what, name):
 
 def test_commands_refuse_them_in_a_line(tmp_path):
     (tmp_path / "rows.csv").write_text("[\n" + json.dumps({"a": 1}))
-    told = run("classify", tmp_path / "rows.csv", "--target", "a")
-    assert_error(told, "rows.csv must hold a table, got a JSON file: save it as CSV or Parquet")
+    result = run("classify", tmp_path / "rows.csv", "--target", "a")
+    assert_error(result, "rows.csv must hold a table, got a JSON file: save it as CSV or Parquet")
 
 
 def test_damaged_archives_are_refused(tmp_path):

@@ -51,8 +51,8 @@ def test_numbers_are_cut_and_gaps_are_a_level():
         f'column "sex" has {survey()["sex"].isna().sum()} missing cells: a separate level',
     )
     gaps = pd.DataFrame({name: [None, "a", "b"] * 9 for name in "vwxy"})
-    told = 'columns "v", "w", "x", "y" have missing cells: a separate level in each column'
-    assert Table.from_frame(gaps).notes == (told,)
+    text = 'columns "v", "w", "x", "y" have missing cells: a separate level in each column'
+    assert Table.from_frame(gaps).notes == (text,)
     with pytest.raises(DataError, match=r'"age" has .* missing cells'):
         Table.from_frame(survey(), missing="error")
 
@@ -65,7 +65,7 @@ def test_more_than_twelve_whole_numbers_are_cut(tmp_path):
     frame["month"] = 1 + ages % 12
     frame.to_csv(tmp_path / "x.csv", index=False)
     frame.astype({"age": "Int16"}).to_parquet(tmp_path / "x.parquet")
-    told = (
+    text = (
         'column "age" holds whole numbers, cut into 5 bins with about equal numbers of rows; '
         'continuous={"age": BINS} changes the bins, '
         "nominal=['age'] keeps them as levels"
@@ -80,7 +80,7 @@ def test_more_than_twelve_whole_numbers_are_cut(tmp_path):
         Table.from_csv(tmp_path / "x.csv", chunk_rows=20),
         Table.from_parquet(tmp_path / "x.parquet", chunk_rows=7),
     ):
-        assert table.notes == (told,)
+        assert table.notes == (text,)
         assert table.fingerprint() == expected.fingerprint()
     assert Table.from_frame(many).schema.columns[0].edges[::10] == (18.5, 71.5)
     for kind in ("nominal", "ordinal"):
@@ -96,8 +96,8 @@ def test_one_note_is_of_many_columns_that_are_cut():
     rng = np.random.default_rng(3)
     frame = pd.DataFrame({f"x{i}": rng.normal(size=90) for i in range(56)})
     frame["age"] = rng.integers(0, 30, 90)
-    (told,) = Table.from_frame(frame).notes
-    assert told == (
+    (texts,) = Table.from_frame(frame).notes
+    assert texts == (
         'columns "x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7" and 49 more hold numbers, cut '
         "into 4 bins with about equal numbers of rows; continuous={NAME: BINS} "
         "changes the bins, nominal=[NAME] keeps whole numbers as levels"

@@ -141,12 +141,12 @@ def test_interpreted_kernels_say_the_same_to_the_last_bit(model, most, monkeypat
     weights = most * np.arange(60) % 4
 
     def learned():
-        told = []
+        texts = []
         for search in ("exact", "metropolis"):
             model.set_params(search=search, n_steps=200, n_chains=1)
             model.fit(rows, sample_weight=weights)
-            told += [json.dumps(model.to_record()), model.score_samples(rows).tolist()]
-        return [*told, model.run_.traces["log_density"].tolist()]
+            texts += [json.dumps(model.to_record()), model.score_samples(rows).tolist()]
+        return [*texts, model.run_.traces["log_density"].tolist()]
 
     monkeypatch.setattr(_jit._Kernel, "_is_worth_interpreting", lambda *_: False)
     compiled, calls = learned(), []

@@ -29,8 +29,8 @@ def frame_of(rng, make):
 )
 def test_a_column_that_determines_the_label_is_noted(make, rng):
     frame, labels = frame_of(rng, make)
-    (told,) = label_notes(frame, labels)
-    assert told.startswith('column "k" alone determines the label in all 300 rows: leave it out')
+    (texts,) = label_notes(frame, labels)
+    assert texts.startswith('column "k" alone determines the label in all 300 rows: leave it out')
 
 
 @pytest.mark.parametrize(
@@ -101,14 +101,14 @@ def test_a_sample_only_chooses_what_is_looked_at():
     ],
 )
 def test_columns_that_say_the_same_tie(a, b, how):
-    told = label_notes(pd.DataFrame({"a": a, "b": b}), np.array([0, 0, 1, 1]))
-    assert len(told) == bool(how)
-    assert not how or how in told[0]
+    texts = label_notes(pd.DataFrame({"a": a, "b": b}), np.array([0, 0, 1, 1]))
+    assert len(texts) == bool(how)
+    assert not how or how in texts[0]
 
 
 def test_many_ties_are_counted(rng):
     columns = {f"a{k}": rng.integers(9, size=60) for k in range(12)}
     frame = pd.DataFrame({**columns, **{f"{name}_": cells for name, cells in columns.items()}})
-    told = label_notes(frame, rng.integers(2, size=60))
-    assert len(told) == 4
-    assert told[-1] == "9 more groups of columns say the same"
+    texts = label_notes(frame, rng.integers(2, size=60))
+    assert len(texts) == 4
+    assert texts[-1] == "9 more groups of columns say the same"

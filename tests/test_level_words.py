@@ -98,5 +98,5 @@ def test_splits_on_many_levels_take_two_lines():
     assert all(place in full for place in PLACES)
     assert all(place in tree._repr_html_() for place in PLACES)
     assert all(place in tree.to_sql() for place in PLACES)
-    told = tree.explain(pd.Series({"place": "Galand", "sex": "f"}))
-    assert "(25 of 49 levels)" in told
+    result = tree.explain(pd.Series({"place": "Galand", "sex": "f"}))
+    assert "(25 of 49 levels)" in result

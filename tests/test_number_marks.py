@@ -132,8 +132,8 @@ def test_thousands_that_come_late_can_be_named(tmp_path):
     late = pd.DataFrame({"x": [*small, "1,000", "2,000", "3,000", "4,000"]})
     late["y"] = ["a", "b"] * 1_502
     late.to_csv(path, index=False)
-    told = run("fit", path)
-    assert "--thousands , reads them as numbers" in " ".join(told.stderr.split())
+    result = run("fit", path)
+    assert "--thousands , reads them as numbers" in " ".join(result.stderr.split())
     assert GivenRows.of(ReadAs(path, thousands=",")).cells["x"].max() == 4_000
     spaced = written(tmp_path, [f"{x:,.0f}".replace(",", " ") for x in NUMBERS])
     assert GivenRows.of(ReadAs(spaced, thousands=" ")).cells["x"].min() == -1_234_568
@@ -174,12 +174,12 @@ def test_a_model_reads_numbers_in_the_unit_that_it_learned(tmp_path):
     reverse = (plain, percent, r'"\d+%" in a.csv, but no numbers with % when')
     wrong = (percent, plain, r'"0\.\d+" in b.csv, but numbers with % when')
     for model, y in ((RadoBoostClassifier(), "y"), (LeafCascade(n_steps=20, n_chains=1), None)):
-        for first, second, told in (reverse, wrong):
+        for first, second, text in (reverse, wrong):
             model.fit(first, y).save(tmp_path / "model.json")
             loaded = load(tmp_path / "model.json")
             answer = loaded.score_samples if y is None else loaded.predict
             assert len(answer(first)) == N
-            with pytest.raises(DataError, match=told):
+            with pytest.raises(DataError, match=text):
                 answer(second)
         with pytest.warns(UserWarning, match="20 in c.parquet is read as 20 %"):
             answer(tmp_path / "c.parquet")

@@ -78,8 +78,8 @@ MARKED[3], MARKED[77] = "<0.5", ">10"
 def test_numbers_with_odd_cells_name_cell_row_and_option(tmp_path):
     """Otherwise a column of numbers is 60 levels, or advice on rare levels."""
     path = written(tmp_path, lab=MARKED)
-    told = [note for note in Table.from_csv(path).notes if '"lab"' in note]
-    assert told[0].startswith(
+    texts = [note for note in Table.from_csv(path).notes if '"lab"' in note]
+    assert texts[0].startswith(
         'column "lab" holds numbers but for "<0.5" in row 4, ">10" in row 78 '
         "(ReadAs(na={'lab': ['<0.5', '>10']}) reads missing cells there)"
     )
@@ -95,9 +95,9 @@ def test_numbers_with_odd_cells_name_cell_row_and_option(tmp_path):
 def test_commands_tell_of_odd_cells_once(tmp_path):
     path = written(tmp_path, lab=MARKED, zip=ZIPS * (N // 3))
     quick = ("--cv", 0, "--search", "anneal", "--steps", 50, "--chains", 1, "--seed", 0)
-    told = run("classify", path, "--target", "y", *quick)
-    assert told.exit_code == 0, told.stderr
-    words = " ".join(told.stderr.split())
+    result = run("classify", path, "--target", "y", *quick)
+    assert result.exit_code == 0, result.stderr
+    words = " ".join(result.stderr.split())
     assert words.count('"<0.5" in row 4') == words.count("as in 00501") == 1
     assert "--na lab:'<0.5,>10'" in words
 
@@ -114,15 +114,15 @@ def test_levels_that_look_alike_are_named(pair):
 
 def test_many_columns_share_a_note():
     rows = pd.DataFrame({name: ["No", "no", "yes"] * 9 for name in "vwxy"})
-    told = [note for note in Table.from_frame(rows).notes if "differ only" in note]
-    assert len(told) == 1
-    assert told[0].startswith('columns "v", "w", "x", "y" have levels')
+    texts = [note for note in Table.from_frame(rows).notes if "differ only" in note]
+    assert len(texts) == 1
+    assert texts[0].startswith('columns "v", "w", "x", "y" have levels')
 
 
 def test_a_second_header_is_named(tmp_path):
     """It would turn all numbers into levels."""
     numbers = ["years", *(str(i % 60) for i in range(N - 1))]
     path = written(tmp_path, age=numbers, months=["months", *numbers[1:]])
-    told = " ".join(Table.from_csv(path).notes)
-    assert told.count('" in row 1 (ReadAs(na={') == 2
-    assert "if row 1 is a second header, ReadAs(skip=1) reads it as the header" in told
+    text = " ".join(Table.from_csv(path).notes)
+    assert text.count('" in row 1 (ReadAs(na={') == 2
+    assert "if row 1 is a second header, ReadAs(skip=1) reads it as the header" in text

@@ -82,9 +82,9 @@ def test_models_take_partitions_and_tell_them_lazily():
         bayescascade.RadoBoostClassifier(n_rados=20, random_state=1),
     ):
         probabilities, labels = model.fit(X, y).predict_proba(X), model.predict(X)
-        told = model.fit(lazy_X, lazy_y).predict_proba(lazy_X)
-        assert list(told.columns) == ["no", "yes"]
-        np.testing.assert_array_equal(told.compute().to_numpy(), probabilities)
+        result = model.fit(lazy_X, lazy_y).predict_proba(lazy_X)
+        assert list(result.columns) == ["no", "yes"]
+        np.testing.assert_array_equal(result.compute().to_numpy(), probabilities)
         assert model.predict(lazy_X).compute().tolist() == labels.tolist()
         empty = lazy_X[lazy_X["age"] == "nobody"]
         assert model.predict_proba(empty).compute().shape == (0, 2)

@@ -111,8 +111,8 @@ def test_a_number_of_bins_leaves_whole_numbers_whole():
     """Who asks for other bins than those that the note offers must not read "[1, 3)" of counts."""
     column = only_column([0, 1, 1, 3, 4, 9], continuous={"x": 3})
     assert column.is_whole
-    told = [column.condition_words([k]) for k in range(3)]
-    assert told == ["x is 0", "x is 1 to 3", "x is 4 to 9"]
+    texts = [column.condition_words([k]) for k in range(3)]
+    assert texts == ["x is 0", "x is 1 to 3", "x is 4 to 9"]
     assert column.condition_words([0, 1], is_open=True) == "x is at most 3"
     gaps = only_column([0, 1, 3, 4, None], continuous={"x": 2}, missing="level")
     assert [gaps.condition_words(one) for one in ([0, 1], [2])] == [

@@ -115,7 +115,7 @@ def test_weights_of_any_size_are_merged():
 )
 def test_tables_that_are_not_alike(first, second, message):
     """Where the whole could not be known, the user must say what it is."""
-    tables = [Table.from_frame(pd.DataFrame(cells), **told) for cells, told in (first, second)]
+    tables = [Table.from_frame(pd.DataFrame(cells), **text) for cells, text in (first, second)]
     with pytest.raises(DataError) as caught:
         Table.merge(tables)
     assert message in str(caught.value)

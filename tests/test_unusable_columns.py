@@ -27,8 +27,8 @@ def frame():
 
 def test_a_table_with_ids_is_fitted_without_them(frame):
     """A newcomer's table has such columns; what was left out is said."""
-    told = "left out: columns .*different in every row.*70 levels.*only missing cells"
-    with pytest.warns(UserWarning, match=told):
+    text = "left out: columns .*different in every row.*70 levels.*only missing cells"
+    with pytest.warns(UserWarning, match=text):
         model = AutoCascade("quick", random_state=0).fit(frame)
     assert model.schema_.names == ("sky", "wind")
     assert np.isfinite(model.score_samples(frame)).all()

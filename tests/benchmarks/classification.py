@@ -88,13 +88,13 @@ def convergence(data, searches, n_steps):
     for search in searches:
         model = rule_list(data, search=search, n_steps=n_steps, **settings)
         _, seconds = timed(lambda model=model: model.fit(data.features, data.labels))
-        told = [
+        texts = [
             f"{name} R-hat {d.r_hat:.3f} ESS {d.ess:,.0f}"
             for name, d in model.summary_.diagnostics.items()
         ]
         yield (
             f"  {search:<18} {model.rules_.n_rules:>3} rules, "
-            f"{model.n_candidates_.sum():,} candidates, {seconds:.0f} s: {', '.join(told)}"
+            f"{model.n_candidates_.sum():,} candidates, {seconds:.0f} s: {', '.join(texts)}"
         )
 
 

@@ -93,7 +93,7 @@ def main():
             report(f"{'':14}{'seconds':>9}{'rows/s':>13}{'CPU s':>8}{'peak MB':>9}  distinct")
             for name, (program, checkout) in programs.items():
                 if arguments.only is None or name in arguments.only:
-                    report(told(name, run(program, checkout, path), arguments.rows))
+                    report(outcome(name, run(program, checkout, path), arguments.rows))
 
 
 def report(line):
@@ -141,7 +141,7 @@ def run(program, checkout, path):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def told(name, result, n_rows):
+def outcome(name, result, n_rows):
     """Return a line of the printed table."""
     if len(result) == 1:
         return f"{name:14}{result[0]}"

@@ -97,10 +97,10 @@ def measure(command, name, asked, sides, folder):
         for title, runs in found.items():
             means = np.mean([ran[:4] for ran in runs], axis=0)
             cells = "{:8.1f}{:8.1f}{:7.0f}{:7.0f}".format(*means)
-            told = [text_of(*each, scores["ours"].get(each[0])) for each in scores[title].items()]
+            texts = [text_of(*each, scores["ours"].get(each[0])) for each in scores[title].items()]
             failed = [ran for ran in runs if ran.rows is None]
-            told += [f"{len(failed)} failed"] if failed else []
-            say(f"  {title:24}{cells}   {', '.join(told)}")
+            texts += [f"{len(failed)} failed"] if failed else []
+            say(f"  {title:24}{cells}   {', '.join(texts)}")
 
 
 def text_of(name, rows, own):

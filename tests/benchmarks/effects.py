@@ -103,10 +103,10 @@ def worlds(n_seeds):
 def _of_world(known):
     rows, asked = known.part(slice(0, 2000)), known.part(slice(2000, None))
     model, seconds = learned(EffectModel(random_state=0), rows)
-    told = model.explain(rows.X, kind="tree", random_state=0)
+    result = model.explain(rows.X, kind="tree", random_state=0)
     others = [learned(each, rows)[0] for each in (Two(LogisticRegression), two_forests())]
     signs = [_right(one.decision_function(asked.X), asked) for one in (model, *others)]
-    return [*signs, _right(told.predict(asked.X) - 0.5, asked), seconds]
+    return [*signs, _right(result.predict(asked.X) - 0.5, asked), seconds]
 
 
 def _right(h, asked):

@@ -40,7 +40,7 @@ def main():
     started = perf_counter()
     posterior.advance(rng, state, N_STEPS, 1.0)
     stepped = perf_counter() - started
-    told = {
+    by_name = {
         "n_rows": table.n_distinct,
         "n_candidates": len(posterior.antecedents),
         "n_rules": state.n_rules,
@@ -49,7 +49,7 @@ def main():
         "gigabytes_before": before,
         "gigabytes": _peak(),
     }
-    sys.stdout.write(json.dumps(told))
+    sys.stdout.write(json.dumps(by_name))
 
 
 def _peak():

@@ -107,9 +107,9 @@ def curves(name, kind, folder, n_seeds, others):
                 judged = [*peers.METHODS[other](setting), commonest_label(rows)]
                 found[other] = [best_within(judged, share * total) for share in SHARES]
                 seconds[other] = seconds.get(other, 0.0) + process_time() - started
-        for variant, told in found.items():
-            right.setdefault(variant, []).append([100 * (1 - one.test_error) for one in told])
-            spent.setdefault(variant, []).append([100 * one.test_cost / total for one in told])
+        for variant, text in found.items():
+            right.setdefault(variant, []).append([100 * (1 - one.test_error) for one in text])
+            spent.setdefault(variant, []).append([100 * one.test_cost / total for one in text])
     yield f"\n{name}, {kind} costs, {len(rows.train.labels):,} rows, {n_seeds} seeds"
     yield f"{'cost at most':16}" + "".join(f"{share:>14.0%}" for share in SHARES) + "   CPU s"
     for variant, table in right.items():

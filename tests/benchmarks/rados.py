@@ -81,12 +81,12 @@ def main():
         X, y = read(name, arguments.data)
         say(f"{name}: {len(X):,} rows, {X.shape[1]} features")
         for title, contender in private_contenders() if arguments.private else contenders():
-            told = "     - no promise"
+            text = "     - no promise"
             guesses = [(contender(fold), truth) for fold, truth in folds(X, y)]
             if all(guess is not None for guess, _ in guesses):
                 errors = [100 * np.mean(guess != truth) for guess, truth in guesses]
-                told = f"{np.mean(errors):6.2f} ± {np.std(errors, ddof=1):.2f}"
-            say(f"    {title:44s} {told}")
+                text = f"{np.mean(errors):6.2f} ± {np.std(errors, ddof=1):.2f}"
+            say(f"    {title:44s} {text}")
 
 
 def read(name, folder):
@@ -207,9 +207,12 @@ def split_for_bounds(fold):
     rng = np.random.default_rng(fold.seed)
     aside = rng.random(len(fold.X)) < 0.1
     X = pd.get_dummies(fold.X, dtype=float)
-    told = X[aside].quantile([0.01, 0.99])
+    ends = X[aside].quantile([0.01, 0.99])
     bounds = {
-        name: (float(told[name].iloc[0]), float(max(told[name].iloc[1], told[name].iloc[0] + 1e-3)))
+        name: (
+            float(ends[name].iloc[0]),
+            float(max(ends[name].iloc[1], ends[name].iloc[0] + 1e-3)),
+        )
         for name in X.columns
     }
     return X[~aside], fold.y[~aside], bounds

@@ -67,7 +67,7 @@ def problem(folder, name):
 
 def curve(name, splits, sensors, features):
     """Print what is best within each budget, means over splits."""
-    began, told = time.process_time(), []
+    began, result = time.process_time(), []
     for seed, (X, X_test, y, y_test) in enumerate(splits):
         made = GatedSensorsClassifier(sensors=sensors, features=features, random_state=seed)
         model = made.set_params(budget=min(BUDGETS[name]))
@@ -79,10 +79,10 @@ def curve(name, splits, sensors, features):
                 best = only(model, kind)._chosen(budget)
                 row += [best.score(X_test, y_test), best.activation_cost(X_test).mean()]
             rows.append(row)
-        told.append(rows)
+        result.append(rows)
     seconds = (time.process_time() - began) / len(splits)
     say("budget   best within: right, cost   always send: right, cost   gates: right, cost")
-    for budget, row in zip(BUDGETS[name], np.mean(told, axis=0), strict=True):
+    for budget, row in zip(BUDGETS[name], np.mean(result, axis=0), strict=True):
         cells = (f"{row[k]:.4f}  {row[k + 1]:5.2f}" for k in (0, 2, 4))
         say(f"{budget:6.1f}   " + "        ".join(cells))
     say(f"{seconds:.0f} s of one core a split")

@@ -42,7 +42,7 @@ def test_growing(settings, n_jobs, rows, report):
     for _ in range(N_ROUNDS):  # in turns: other work on the machine slows both
         theirs.append(timed(lambda: plain.fit(*rows))[1])
         ours.append(timed(lambda: budgeted.fit(*rows))[1])
-    told = ", ".join(f"{name}={value}" for name, value in settings.items()) or "all cuts"
-    name = f"{N_TREES} trees, {N_ROWS:,} x 54, {told}, n_jobs={n_jobs}"
+    text = ", ".join(f"{name}={value}" for name, value in settings.items()) or "all cuts"
+    name = f"{N_TREES} trees, {N_ROWS:,} x 54, {text}, n_jobs={n_jobs}"
     report(Figure(name, min(ours), "s", at_most=5.0 * min(theirs), baseline=min(theirs)))
     report(Figure("  first call", first, "s"))

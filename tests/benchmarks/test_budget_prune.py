@@ -84,8 +84,8 @@ def test_prediction(fitted, rows, report):
     pruned = timed(lambda: model.forest_.predict_proba(X), 5)[1]
     for other, predict in forests.items():
         baseline = timed(lambda predict=predict: predict(X), 5)[1]
-        told = f"{name}, predict_proba of {len(X):,} rows, beside {other}"
-        report(Figure(told, pruned, "s", at_most=baseline, baseline=baseline))
+        text = f"{name}, predict_proba of {len(X):,} rows, beside {other}"
+        report(Figure(text, pruned, "s", at_most=baseline, baseline=baseline))
 
 
 def test_linear_programs(fitted, report):

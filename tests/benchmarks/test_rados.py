@@ -32,11 +32,11 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 
 def test_a_million_rows(report):
     """1,000 rados of 1,000,000 x 20, in a process of its own."""
-    told = subprocess.run(
+    text = subprocess.run(
         [sys.executable, "-c", MILLION], cwd=ROOT, capture_output=True, text=True, check=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
-    plain, fixed, kilobytes = map(float, told.stdout.split())
+    plain, fixed, kilobytes = map(float, text.stdout.split())
     report(Figure("1,000 rados of 1,000,000 x 20", plain, "s", at_most=10))
     report(Figure("  of support 200", fixed, "s", at_most=10))
     report(Figure("  memory over the data", kilobytes / 1e6, "GB", at_most=1))

@@ -50,14 +50,14 @@ def test_candidates(report):
     """All conjunctions of up to three levels that a thousandth of the rows satisfies."""
     command = [sys.executable, "-m", "tests.benchmarks.many_candidates"]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    told = json.loads(run.stdout)
-    assert told["n_rows"] == 100_000
-    assert told["n_candidates"] >= 100_000
-    report(Figure("candidates over 100,000 rows", told["n_candidates"], ""))
-    report(Figure("  seconds to mine", told["seconds"], "s"))
-    report(Figure("  peak memory, data and chain included", told["gigabytes"], "GB", at_most=2.0))
-    report(Figure("  of it before mining", told["gigabytes_before"], "GB"))
-    report(Figure(f"  steps ({told['n_rules']} rules)", told["steps_per_second"], "/s"))
+    record = json.loads(run.stdout)
+    assert record["n_rows"] == 100_000
+    assert record["n_candidates"] >= 100_000
+    report(Figure("candidates over 100,000 rows", record["n_candidates"], ""))
+    report(Figure("  seconds to mine", record["seconds"], "s"))
+    report(Figure("  peak memory, data and chain included", record["gigabytes"], "GB", at_most=2.0))
+    report(Figure("  of it before mining", record["gigabytes_before"], "GB"))
+    report(Figure(f"  steps ({record['n_rules']} rules)", record["steps_per_second"], "/s"))
 
 
 def test_averaged_intervals(report):

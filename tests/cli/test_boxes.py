@@ -35,8 +35,8 @@ def test_exact_boxes_are_printed_and_saved(data, tmp_path):
     assert "exact: no union of up to 1 box has a higher objective" in text
     assert load(out).boxes_.n_sides == 2
     assert "P(rare)" in command("predict", out, data)
-    told = json.loads(command("boxes", data, "--target", "kind", *EXACT, "--seed", "0", "--json"))
-    assert told == load(out).to_dict()
+    record = json.loads(command("boxes", data, "--target", "kind", *EXACT, "--seed", "0", "--json"))
+    assert record == load(out).to_dict()
     assert "width is at least" in command("predict", out, data, "--explain")
 
 

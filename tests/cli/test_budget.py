@@ -73,9 +73,9 @@ def test_few_rows_choose_by_cross_validation(method, tmp_path, monkeypatch):
     assert record["nothing"]["predicted"] == "no"
     (point,) = record["points"]
     assert (point["cost"], point["error"]) == (0.0, record["nothing"]["error"])
-    told = " ".join(found.stderr.split())
+    text = " ".join(found.stderr.split())
     words = "note: budget 4 buys nothing: the classifier is not better than the most common "
-    assert told.startswith(words)
+    assert text.startswith(words)
     assert point["choice"]["rows"] == "rows in 5-fold cross-validation"
 
 
@@ -106,8 +106,8 @@ def test_one_file_has_the_classifiers_of_all_budgets(tmp_path):
     """And is used as the file of the budget alone, for which a budget of its own is chosen."""
     path, one, rows = (str(tmp_path / name) for name in ("path.json", "one.json", "rows.csv"))
     Path(rows).write_text("".join(Path(CLINIC).read_text().splitlines(keepends=True)[:30]))
-    told = run("budget", CLINIC, *PRUNED, "--budgets", "14,25", "--out", path)
-    assert (told.exit_code, told.stderr) == (0, "")
+    result = run("budget", CLINIC, *PRUNED, "--budgets", "14,25", "--out", path)
+    assert (result.exit_code, result.stderr) == (0, "")
     run("budget", CLINIC, *PRUNED, "--budgets", "14", "--out", one)
     measured = ("score", rows, "--target", "outcome")
     for name, *others in (("show",), ("predict", rows), measured, ("explain", rows)):
@@ -207,9 +207,9 @@ def test_one_price_list_does_for_any_columns(tmp_path):
 def test_a_wrong_price_list_is_named(tmp_path, text, message):
     prices = tmp_path / "prices.csv"
     prices.write_text(text)
-    told = run("budget", CLINIC, "--target", "outcome", "--budgets", 3, "--costs", prices)
-    assert_error(told, message)
-    assert told.stderr.startswith(f"error: {prices}")
+    result = run("budget", CLINIC, "--target", "outcome", "--budgets", 3, "--costs", prices)
+    assert_error(result, message)
+    assert result.stderr.startswith(f"error: {prices}")
 
 
 @pytest.mark.slow
@@ -241,8 +241,8 @@ def test_wrong_options_are_named(options, message):
 
 def test_rows_that_are_too_few_are_an_error(tmp_path):
     (tmp_path / "few.csv").write_text("a,b\n1,x\n2,y\n")
-    told = run("budget", tmp_path / "few.csv", "--target", "b", "--budgets", 1)
-    assert_error(told, "--test-share must leave rows for each part, got 0.25 of 2 rows")
+    result = run("budget", tmp_path / "few.csv", "--target", "b", "--budgets", 1)
+    assert_error(result, "--test-share must leave rows for each part, got 0.25 of 2 rows")
 
 
 def test_a_budget_below_everything_buys_nothing(tmp_path):
@@ -250,15 +250,15 @@ def test_a_budget_below_everything_buys_nothing(tmp_path):
     rows = "".join(f"{i % 2},{'xy'[i % 2]}\n" for i in range(2000))
     (tmp_path / "rows.csv").write_text("a,b\n" + rows)
     options = ("--target", "b", "--seed", 0, "--trees", 1, "--method", "forest")
-    told = run("budget", tmp_path / "rows.csv", *options, "--budgets", "0.5,1")
-    assert told.exit_code == 0
-    assert " ".join(told.stderr.split()) == (
+    result = run("budget", tmp_path / "rows.csv", *options, "--budgets", "0.5,1")
+    assert result.exit_code == 0
+    assert " ".join(result.stderr.split()) == (
         "note: budget 0.5 buys nothing, and the cheapest feature, a, costs 1; all rows get the "
         "same prediction; the cheapest first tree costs 1 a row"
     )
-    lines = {line.split(" ")[0]: line.split()[1:] for line in told.stdout.splitlines()}
+    lines = {line.split(" ")[0]: line.split()[1:] for line in result.stdout.splitlines()}
     assert lines["0.5"][:5] == lines["nothing"][:5]  # cost and error
-    assert "0.00 ± 0.48 %" in told.stdout
+    assert "0.00 ± 0.48 %" in result.stdout
 
 
 def test_ctrl_c_prints_what_was_finished(monkeypatch):

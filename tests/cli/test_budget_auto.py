@@ -46,8 +46,8 @@ def test_a_budget_that_buys_nothing_names_no_method():
 
 
 def test_a_limit_is_repeated():
-    told = run("budget", CLINIC, *ASKED, "--budgets", 5, "--time-limit", 30).stderr
-    assert told.startswith("note: up to 2 methods are tried within 30 s (--effort, --time-limit, ")
+    text = run("budget", CLINIC, *ASKED, "--budgets", 5, "--time-limit", 30).stderr
+    assert text.startswith("note: up to 2 methods are tried within 30 s (--effort, --time-limit, ")
     wrong = run("budget", CLINIC, *ASKED, "--budgets", 5, "--time-limit", 0)
     assert_error(wrong, "--time-limit must be a finite number > 0")
 
@@ -56,8 +56,8 @@ def test_effort_is_of_the_choice_among_methods():
     """One method alone would ignore it."""
     wrong = run("budget", CLINIC, *ASKED, "--budgets", 5, "--method", "prune", "--effort", "quick")
     assert_error(wrong, "--effort needs --method auto, got prune")
-    told = run("budget", CLINIC, *ASKED, "--budgets", 5, "--effort", "quick").stderr
-    assert told.startswith("note: up to 2 methods are tried (--effort, --time-limit, --method)")
+    text = run("budget", CLINIC, *ASKED, "--budgets", 5, "--effort", "quick").stderr
+    assert text.startswith("note: up to 2 methods are tried (--effort, --time-limit, --method)")
 
 
 def test_the_chosen_model_is_saved_and_used(tmp_path):

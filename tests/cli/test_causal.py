@@ -37,9 +37,9 @@ def test_a_direction_is_printed_saved_and_shown(data, tmp_path):
     assert done.exit_code == 0, done.output
     assert "dose -> response   score lower by 0." in done.output
     assert invoke("show", out).output == done.output
-    told = json.loads(run(data, "--y", "response", "--seed", "0", "--json").output)
-    assert told["scores"] == load(out).scores_
-    assert (told["direction"], told["decided"]) == ("x->y", True)
+    record = json.loads(run(data, "--y", "response", "--seed", "0", "--json").output)
+    assert record["scores"] == load(out).scores_
+    assert (record["direction"], record["decided"]) == ("x->y", True)
     for command in (["predict", out, data], ["score", out, data], ["sample", out, "-n", "3"]):
         refused = invoke(*command)
         assert refused.exit_code == 2
@@ -53,11 +53,11 @@ def test_no_direction_is_printed_where_none_is_found(tmp_path):
     frame.to_csv(tmp_path / "line.csv", index=False)
     arguments = [str(tmp_path / "line.csv"), "--y", "response", "--seed", "0"]
     assert "\nundecided   scores differ by" in run(*arguments).output
-    told = json.loads(run(*arguments, "--json").output)
-    assert (told["direction"], told["decided"]) == (None, False)
-    assert set(told["scores"]) == {"x->y", "y->x"}
+    record = json.loads(run(*arguments, "--json").output)
+    assert (record["direction"], record["decided"]) == (None, False)
+    assert set(record["scores"]) == {"x->y", "y->x"}
     always = json.loads(run(*arguments, "--decide", "always", "--json").output)
-    assert always["direction"] == min(told["scores"], key=told["scores"].get)
+    assert always["direction"] == min(record["scores"], key=record["scores"].get)
 
 
 def test_a_private_direction_prints_its_guarantee(data, tmp_path):

@@ -77,8 +77,8 @@ def test_the_class_that_matters_is_shown_and_judged(tmp_path):
     frame = people(200).drop(columns="weight")
     frame.to_csv(tmp_path / "t.csv", index=False)
     out = tmp_path / "m.json"
-    told = ("classify", tmp_path / "t.csv", "--target", "fate", *FEW, *TWICE)
-    found = run(*told, "--positive", "died", "--details", "--out", out)
+    result = ("classify", tmp_path / "t.csv", "--target", "fate", *FEW, *TWICE)
+    found = run(*result, "--positive", "died", "--details", "--out", out)
     assert found.exit_code == 0, found.stderr
     assert "P(died)   95 % interval" in found.stdout
     assert "P(lived)" not in found.stdout
@@ -102,7 +102,7 @@ def test_the_class_that_matters_is_shown_and_judged(tmp_path):
         (("--positive", "nobody"), "--positive must be lived or unknown or died, got nobody"),
         (("--details", "--cv", 0), "--details needs held-out rows: --cv must not be 0, got 0"),
     ]:
-        assert_error(run(*told, *options), words)
+        assert_error(run(*result, *options), words)
 
 
 @pytest.mark.parametrize("labels", [[0, 1], [True, False], ["x", "y"], [10, 2, 3]], ids=str)
@@ -264,16 +264,16 @@ def test_a_leak_and_ties_are_told_in_every_print(command, options, tmp_path):
     frame = pd.DataFrame({"a": rng.integers(5, size=90), "y": rng.integers(2, size=90)})
     frame.assign(b=-frame["a"], k=frame["y"]).to_csv(data, index=False)
     out = () if command == "budget" else ("--out", tmp_path / "m.json")
-    told = run(command, data, "--target", "y", *options, *out)
+    result = run(command, data, "--target", "y", *options, *out)
     notes = [
         f'column "k" alone determines the label in all {68 if command == "budget" else 90} rows',
         '"a" and "b" mirror each other: either could stand in a rule',
     ]
-    read = " ".join(told.stdout.split())
+    read = " ".join(result.stdout.split())
     assert all(note in read for note in notes)
     found = json.loads(run(command, data, "--target", "y", *options, "--json").stdout)
     assert [text.partition(": leave")[0] for text in found["notes"]] == notes
     if out:
-        assert run("show", out[1]).stdout == told.stdout
+        assert run("show", out[1]).stdout == result.stdout
         run("show", out[1], "--html", html)
         assert "alone determines the label in all 90 rows" in html.read_text(encoding="utf-8")

@@ -61,7 +61,7 @@ def test_a_cluster_gives_the_same(arguments, address):
     assert there.exit_code == 0, there.stderr
     assert said(there.stderr) == said(here.stderr)
 
-    def told(stdout):
+    def result(stdout):
         record = json.loads(stdout)
         for outcome in (one for table in record.get("tables", ()) for one in table["outcomes"]):
             del outcome["seconds"]
@@ -71,7 +71,7 @@ def test_a_cluster_gives_the_same(arguments, address):
             figure["log_loss"] = float(f"{figure['log_loss']:.12g}")
         return record
 
-    assert told(there.stdout) == told(here.stdout)
+    assert result(there.stdout) == result(here.stdout)
 
 
 def test_ctrl_c_prints_and_saves_what_was_found(address, tmp_path):

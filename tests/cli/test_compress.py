@@ -36,17 +36,17 @@ def test_prototypes_are_written_and_measured(data, tmp_path):
     assert sorted(prototypes["label"].unique()) == ["a", "b", "c"]
     model = bayescascade.load(save)
     np.testing.assert_allclose(prototypes.iloc[:, :-1], model.prototypes_)
-    told = json.loads(run("compress", data, *QUICK, "--json").stdout)
+    record = json.loads(run("compress", data, *QUICK, "--json").stdout)
     rows = pd.read_csv(data)
     predicted = run("predict", save, data, "--explain").stdout.splitlines()
     assert predicted[0].endswith("nearest_prototype")
     assert len(predicted) == 241
-    assert told["n_prototypes"] == told["after"]["kept"] == 9
-    assert told["before"]["kept"] == 180
+    assert record["n_prototypes"] == record["after"]["kept"] == 9
+    assert record["before"]["kept"] == 180
     # a quarter of the rows is what it errs on, of which it has seen none
     wrong = np.mean(model.predict(rows.drop(columns="label")) != rows["label"])
-    assert abs(told["after"]["error"] - wrong) < 0.15
-    assert told["after"]["error"] < 0.5
+    assert abs(record["after"]["error"] - wrong) < 0.15
+    assert record["after"]["error"] < 0.5
 
 
 def test_a_time_limit_leaves_out_the_work_of_all_pairs_of_rows(data, monkeypatch):

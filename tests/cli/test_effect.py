@@ -43,16 +43,16 @@ def test_effects_and_rules_are_printed_saved_and_used(data, tmp_path):
     listed = invoke("show", rules).stdout
     assert "sex is" in listed
     assert set(listed.splitlines()) <= set(done.stdout.splitlines())
-    model, told = load(out), load(rules)
+    model, result = load(out), load(rules)
     predicted = invoke("predict", out, data).stdout.splitlines()
     effects = [float(line.split(",")[1]) for line in predicted[1:]]
     X = _trial()[["age", "sex"]]
     assert effects == model.effect(X).tolist()
-    assert told.n_held_out_ == 200
-    assert np.mean(told.predict(X) == (X["sex"] == "f")) > 0.9
+    assert result.n_held_out_ == 200
+    assert np.mean(result.predict(X) == (X["sex"] == "f")) > 0.9
     assert "sex is" in invoke("predict", rules, data, "--explain").stdout
     both = json.loads(invoke("effect", data, *QUICK, "--json").stdout)
-    assert both["rules"]["effects"] == told.to_dict()["effects"]
+    assert both["rules"]["effects"] == result.to_dict()["effects"]
     words = " ".join(done.stdout.split())
     assert len(both["sentences"]) > 1
     places = [words.index(one) for one in both["sentences"]]

@@ -202,10 +202,10 @@ def test_dependent_leaves_are_fitted_and_shown(tmp_path):
     options = ("--model", "branch", "--leaf", "dependent", "--partitions", "levels")
     out = tmp_path / "m.json"
     found = run("fit", TITANIC, *options, "--max-depth", 2, "--temper", 300, "--out", out)
-    told = " ".join(found.stdout.split())
-    assert "exact: no tree of depth up to 2, tempered at 300 rows, is more probable" in told
-    assert "tempered at 300 rows, which is no posterior" in told
-    assert " (0." in told
+    text = " ".join(found.stdout.split())
+    assert "exact: no tree of depth up to 2, tempered at 300 rows, is more probable" in text
+    assert "tempered at 300 rows, which is no posterior" in text
+    assert " (0." in text
     assert run("show", out).stdout == found.stdout
     assert "\ntempered    " in found.stdout
     assert "\nposterior " not in found.stdout
@@ -248,9 +248,9 @@ def test_ages_are_bins_from_file_to_filled_file(tmp_path):
     model = tmp_path / "m.json"
     found = run("fit", tmp_path / "t.csv", *FEW, "--out", model)
     assert found.exit_code == 0, found.stderr
-    told = " ".join(found.stderr.split())
-    assert 'note: column "age" holds whole numbers, cut into 7 bins' in told
-    assert "--nominal age keeps them as levels" in told
+    text = " ".join(found.stderr.split())
+    assert 'note: column "age" holds whole numbers, cut into 7 bins' in text
+    assert "--nominal age keeps them as levels" in text
     assert "age: 7 bins from 17 to 57" in found.stdout
     last = bayescascade.load(model).schema_.columns[0].bin_words(6, 6)
     given = run("show", model, "--given", f"age={last.replace(' to ', ',')}")

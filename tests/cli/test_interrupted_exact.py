@@ -37,10 +37,10 @@ def test_the_best_tree_is_kept_once_it_is_known(tmp_path, monkeypatch):
     assert found.stderr == (
         "interrupted; exact: no tree is more probable; there are no posterior draws\n"
     )
-    told = " ".join(found.stdout.split())
-    assert "interrupted; exact: no tree is more probable" in told
-    assert "log evidence" not in told
-    assert "the best result only, no posterior draws" in told
+    text = " ".join(found.stdout.split())
+    assert "interrupted; exact: no tree is more probable" in text
+    assert "log evidence" not in text
+    assert "the best result only, no posterior draws" in text
     model, best = bayescascade.load(out), bayescascade.load(whole)
     assert model.tree_.to_dict() == best.tree_.to_dict()
     assert (model.summary_.interrupted, best.summary_.interrupted) == (True, False)
@@ -65,10 +65,10 @@ def test_what_is_known_by_then_is_kept_and_said_as_it_is(number, model, words, m
     pressed_in(monkeypatch, number)
     found = run("fit", TITANIC, *model)
     assert found.exit_code == 130
-    told = " ".join(found.stdout.split())
-    assert words in told
-    assert "interrupted; exact: no tree " in told
-    assert "log evidence" not in told or number == 8
+    text = " ".join(found.stdout.split())
+    assert words in text
+    assert "interrupted; exact: no tree " in text
+    assert "log evidence" not in text or number == 8
 
 
 def test_leaves_summed_over_are_kept_where_others_are_sampled(monkeypatch):
@@ -80,10 +80,10 @@ def test_leaves_summed_over_are_kept_where_others_are_sampled(monkeypatch):
     monkeypatch.setattr(leaf_choice, "best_of_few_steps", pressed)
     found = run("fit", TITANIC, "--model", "branch", "--seed", 0)
     assert found.exit_code == 130
-    told = " ".join(found.stdout.split())
-    assert "(log evidence " in told
-    assert "dependent" not in told.replace("independent", "")
-    assert "interrupted; exact: no tree is more probable" in told
+    text = " ".join(found.stdout.split())
+    assert "(log evidence " in text
+    assert "dependent" not in text.replace("independent", "")
+    assert "interrupted; exact: no tree is more probable" in text
 
 
 @pytest.mark.parametrize("search", ["auto", "exact"])

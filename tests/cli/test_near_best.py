@@ -24,11 +24,11 @@ def test_models_are_printed_with_the_best_and_after_loading(rows, tmp_path):
     """A fit knows all trees; a file has only draws, and the print says so."""
     saved, page = tmp_path / "model.json", tmp_path / "model.html"
     fit = ["fit", rows, "--model", "branch", "--leaf", "uniform", "--search", "exact"]
-    told = command(*fit, "--near-best", "3", "--top", "2", "--out", saved)
-    assert "within 3 nats of the best (proved: no others are)" in told
-    assert "model 2" in told
-    assert "model 3" not in told
-    assert max(map(len, told.splitlines())) <= 80
+    result = command(*fit, "--near-best", "3", "--top", "2", "--out", saved)
+    assert "within 3 nats of the best (proved: no others are)" in result
+    assert "model 2" in result
+    assert "model 3" not in result
+    assert max(map(len, result.splitlines())) <= 80
     record = json.loads(run(*fit, "--near-best", "3", "--json").stdout)
     assert record["near_best"]["is_complete"] is True
     assert sum(one["probability"] for one in record["near_best"]["models"]) <= 1.0
@@ -40,10 +40,10 @@ def test_models_are_printed_with_the_best_and_after_loading(rows, tmp_path):
 def test_what_cannot_be_listed_is_refused_before_the_search(rows):
     """An hour of search must not end in an error."""
     assert "--top needs --near-best" in command("fit", rows, "--top", "2")
-    told = command("fit", rows, "--model", "mixture", "--near-best", "3")
-    assert "--near-best needs --model auto or leaf or branch or rules" in told
-    told = command(
+    result = command("fit", rows, "--model", "mixture", "--near-best", "3")
+    assert "--near-best needs --model auto or leaf or branch or rules" in result
+    result = command(
         "fit", rows, "--model", "branch", "--search", "anneal", "--steps", "50",
         "--near-best", "3",
     )  # fmt: skip
-    assert "no models near the best" in told
+    assert "no models near the best" in result

@@ -112,10 +112,10 @@ def test_weights_are_repeated_rows(name, tmp_path, request):
     options = ("--target", "outcome", "--json")
     weighted = run("score", model, tmp_path / "w.csv", "--weights", "n", *options).stdout
     repeated = json.loads(run("score", model, tmp_path / "r.csv", *options).stdout)
-    told = json.loads(weighted)
-    for number in {"weight", "accuracy", "accuracy_error", "log_loss", "auc", "cost"} & {*told}:
-        assert told[number] == pytest.approx(repeated[number]), number
-    assert told["confusion"] == repeated["confusion"]
+    record = json.loads(weighted)
+    for number in {"weight", "accuracy", "accuracy_error", "log_loss", "auc", "cost"} & {*record}:
+        assert record[number] == pytest.approx(repeated[number]), number
+    assert record["confusion"] == repeated["confusion"]
     text = run("score", model, tmp_path / "w.csv", "--weights", "n", *options[:2]).stdout
     assert f"weight {weights.sum()}" in text
 
@@ -167,8 +167,8 @@ def test_costs_of_errors_are_read_from_files(classified, tmp_path):
 def test_rows_are_explained_as_they_are_named(classified, tmp_path):
     """Who decides by costs reads reasons for that decision; rows may be anywhere in a file."""
     options = ("explain", classified.model, TIC_TAC_TOE)
-    told = run(*options, "--rows", "957-", "--threshold", "0.0001").stdout
-    assert [line.split()[:2] for line in told.splitlines()[1:] if line[0] != " "] == [
+    text = run(*options, "--rows", "957-", "--threshold", "0.0001").stdout
+    assert [line.split()[:2] for line in text.splitlines()[1:] if line[0] != " "] == [
         ["957", "positive"], ["958", "positive"],
     ]  # fmt: skip
     surely = ("--threshold", "0.99999")

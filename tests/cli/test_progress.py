@@ -133,8 +133,8 @@ def test_counts_of_fits_and_rows_are_said_elsewhere_than_on_terminals(monkeypatc
         done("rules")
     with progress_lines.rows_progress("titanic.csv", None) as show:
         show(2_000)
-    told = [(one.phase, one.done, one.total) for one in heard]
-    assert told == [
+    texts = [(one.phase, one.done, one.total) for one in heard]
+    assert texts == [
         *(("titanic.csv, fits", n, 30) for n in range(3)), ("titanic.csv, 2,000 rows", 2_000, 0)
     ]  # fmt: skip
 

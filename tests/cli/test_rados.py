@@ -49,8 +49,8 @@ def test_two_parties_make_sums_and_a_third_learns(halves, tmp_path):
     own = LogisticRegression().fit(rows[["u", "v", "w", "hiv"]], rows["label"])
     best = own.score(rows[["u", "v", "w", "hiv"]], rows["label"])
     assert scored["accuracy"] > best - 0.03
-    told = json.loads(run("rados", "fit", a, b, "--rounds", 7, "--json").stdout)
-    assert told["about"]["n_rounds_made"] == 7
+    record = json.loads(run("rados", "fit", a, b, "--rounds", 7, "--json").stdout)
+    assert record["about"]["n_rounds_made"] == 7
 
 
 def test_blocks_are_typed_as_their_file_is(halves, tmp_path, monkeypatch):

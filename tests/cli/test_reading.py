@@ -38,12 +38,12 @@ def test_rows_without_a_label_are_left_out_if_asked_for(tmp_path):
         refused, 'column "label" must not have missing labels, got a missing cell (NaN) in row 45'
     )
     assert "--missing-labels drop" in refused.stderr
-    told = run(
+    record = run(
         "classify", path, "--target", "label", "--missing-labels", "drop", "--dates", "parts",
         "--na", '"income, yearly":-9', "--rare", 0.01, "--out", model, *QUICK,
     )  # fmt: skip
-    assert 'note: 12 rows without a label in column "label" are left out' in told.stderr
-    assert told.stdout.startswith("rows.csv   588 rows")
+    assert 'note: 12 rows without a label in column "label" are left out' in record.stderr
+    assert record.stdout.startswith("rows.csv   588 rows")
     assert_error(run("score", model, path), "--missing-labels drop leaves such rows out")
     scored = run("score", model, path, "--missing-labels", "drop", "--json")
     assert json.loads(scored.stdout)["rows"] == 588
@@ -52,8 +52,8 @@ def test_rows_without_a_label_are_left_out_if_asked_for(tmp_path):
         parts = run(*learn, path, "--target", "label", "--missing-labels", "drop", "--dates",
                     "parts", "--na", -9, "--seed", 0, "--json")  # fmt: skip
         assert parts.exit_code == 0, parts.stderr
-        told = json.loads(parts.stdout)
-        assert sum(n for name, n in told.items() if name.endswith("_rows")) == 588
+        record = json.loads(parts.stdout)
+        assert sum(n for name, n in record.items() if name.endswith("_rows")) == 588
 
 
 def test_rows_are_filled_as_they_are_written(tmp_path):
@@ -74,11 +74,12 @@ def test_rows_are_filled_as_they_are_written(tmp_path):
     for options in ((), ("--na", -9)):
         again = run("impute", model, typed, "--out", tmp_path / "filled.parquet", *options)
         assert again.exit_code == 0, again.stderr
-        told = pd.read_parquet(tmp_path / "filled.parquet")
+        filled = pd.read_parquet(tmp_path / "filled.parquet")
         assert (
-            told.dtypes.astype(str).to_dict() == pd.read_parquet(typed).dtypes.astype(str).to_dict()
+            filled.dtypes.astype(str).to_dict()
+            == pd.read_parquet(typed).dtypes.astype(str).to_dict()
         )
-        assert (told["income, yearly"] > 0).all()
+        assert (filled["income, yearly"] > 0).all()
 
 
 def test_private_sums_do_not_tell_how_others_are_read(tmp_path):
@@ -101,8 +102,8 @@ def test_columns_of_any_name_can_be_named(name):
 
 @pytest.mark.slow
 def test_messages_name_columns_as_they_are_typed(tmp_path):
-    told = run("fit", written(tmp_path), "--na", -9, *QUICK)
-    assert "--continuous '\"income, yearly\"':BINS" in told.stderr
+    result = run("fit", written(tmp_path), "--na", -9, *QUICK)
+    assert "--continuous '\"income, yearly\"':BINS" in result.stderr
     wrong = run("fit", written(tmp_path), "--drop", "income, yearly")
     assert_error(wrong, '--drop names the unknown column "income"')
     assert 'did you mean "income, yearly", in options \'"income, yearly"\'?' in wrong.stderr
@@ -113,9 +114,9 @@ def test_messages_name_columns_as_they_are_typed(tmp_path):
 @pytest.mark.slow
 def test_dates_may_be_dropped_as_they_are_called(tmp_path):
     read = ("--na", -9, "--dates", "parts", "--nominal", "start.year")
-    told = run("fit", written(tmp_path), "--drop", "start", *read[:4], *QUICK)
-    assert told.exit_code == 0, told.stderr
-    assert "start" not in told.stdout + told.stderr
+    result = run("fit", written(tmp_path), "--drop", "start", *read[:4], *QUICK)
+    assert result.exit_code == 0, result.stderr
+    assert "start" not in result.stdout + result.stderr
     kept = run("fit", written(tmp_path), "--drop", "start.hour", *read, *QUICK)
     assert "start.weekday: Monday < Tuesday" in kept.stdout
     assert "start.hour:" not in kept.stdout
@@ -127,6 +128,6 @@ def test_tables_that_are_compared_need_not_have_the_same_columns(tmp_path):
     both = written(tmp_path, rows), written(tmp_path, rows[["town", "label"]], "less.csv")
     options = ("--na", '"income, yearly":-9', "--rare", "town:0.01", "--dates", "parts", "--drop",
                "start.hour", "--models", "det", "--repeats", 1, "--seed", 0)  # fmt: skip
-    told = run("compare", *both, *options)
-    assert told.exit_code == 0, told.stderr
-    assert told.stderr.count('column "town" has 3 levels in under 0.01') == 2
+    result = run("compare", *both, *options)
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr.count('column "town" has 3 levels in under 0.01') == 2

@@ -166,8 +166,8 @@ def test_rows_of_unknown_levels_are_rare_and_told_of(density, tmp_path, monkeypa
     found = run("score", density.model, data, "--top", 2)
     assert found.exit_code == 0
     assert found.stderr.count("\n") == 1
-    told = '(such as class "6th", sex "alien", age "old")'
-    assert f"warning: 2 rows have values that fit did not see {told}" in found.stderr
+    text = '(such as class "6th", sex "alien", age "old")'
+    assert f"warning: 2 rows have values that fit did not see {text}" in found.stderr
     assert "8 rows   2 rows with unknown levels" in found.stdout
     assert found.stdout.index("row 8") < found.stdout.index("row 4")
     assert "because sex is alien, which no training row has" in found.stdout

@@ -31,9 +31,9 @@ def test_a_curve_is_printed_and_a_single_budget_is_saved(files):
     assert "376 to learn from, 124 to test" in found.stdout
     assert "settings are chosen on a quarter of the training rows" in found.stdout
     assert max(map(len, found.stdout.splitlines())) <= 80
-    told = json.loads(run(*asked, "--budgets", "1,3", "--json").stdout)
-    assert [one["budget"] for one in told["points"]] == [1.0, 3.0]
-    assert told["points"][1]["error"] < told["nothing"]["error"]
+    record = json.loads(run(*asked, "--budgets", "1,3", "--json").stdout)
+    assert [one["budget"] for one in record["points"]] == [1.0, 3.0]
+    assert record["points"][1]["error"] < record["nothing"]["error"]
     saved = run(*asked, "--budgets", 2, "--out", files / "m.json")
     assert saved.exit_code == 0, saved.stderr
     assert "wrist" in run("show", files / "m.json").stdout

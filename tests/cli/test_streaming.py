@@ -71,11 +71,11 @@ def test_a_terminal_shows_rows_speed_and_time_left(monkeypatch):
     for done in (100_000, 200_000, 300_000):
         now[0] += 10.0
         bar.update(task, completed=done)
-    (told,) = bar.tasks
-    texts = [str(column.render(told)) for column in (progress._RowSpeed(), progress._TimeLeft())]
+    (text,) = bar.tasks
+    texts = [str(column.render(text)) for column in (progress._RowSpeed(), progress._TimeLeft())]
     assert texts == ["300,000 rows  10,000 rows/s", "1:10 left"]
-    told.total = None  # as of a compressed file
-    assert str(progress._TimeLeft().render(told)) == ""
+    text.total = None  # as of a compressed file
+    assert str(progress._TimeLeft().render(text)) == ""
     monkeypatch.setattr(progress_lines.sys.stderr, "isatty", lambda: True)
     with progress_lines.rows_progress("rows.csv", None) as show:
         show(5)

@@ -55,32 +55,32 @@ def tell(*arguments):
     """Run a command; return its exit code and what it printed, which no terminal obeys."""
     found = invoke(*arguments)
     assert found.exception is None or isinstance(found.exception, SystemExit), found.exc_info
-    told = found.stdout + found.stderr
-    assert RED not in told
-    assert not any(c != "\n" and not c.isprintable() for c in told)
-    return found.exit_code, told
+    text = found.stdout + found.stderr
+    assert RED not in text
+    assert not any(c != "\n" and not c.isprintable() for c in text)
+    return found.exit_code, text
 
 
 @pytest.mark.parametrize("name", sorted(application.commands))
 def test_errors_do_not_color_the_terminal(name, data):
     """Whoever looks at a file of others should not run its control characters."""
     words = {"rados": ["make"]}.get(name, [])
-    code, told = tell(name, *words, f"{RED}none.csv", f"{RED}more.csv", f"--{RED}no=1")
-    assert (code, "\\x1b[31m" in told) == (2, True) or name == "doctor"
+    code, texts = tell(name, *words, f"{RED}none.csv", f"{RED}more.csv", f"--{RED}no=1")
+    assert (code, "\\x1b[31m" in texts) == (2, True) or name == "doctor"
     targets = {"--target", "--outcome", "--columns"}
     for option in (each for one in application.commands[name].params for each in one.opts):
         if option in targets and name in LEARNED:
             words = () if name == "compare" else LEARNED[name]  # or it compares densities
-            code, told = tell(name, data, *words, option, f"{RED}unknown")
-            assert (code, "\\x1b[31munknown" in told) == (2, True)
+            code, texts = tell(name, data, *words, option, f"{RED}unknown")
+            assert (code, "\\x1b[31munknown" in texts) == (2, True)
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_saved_models_and_warnings_do_not_color_the_terminal(data, tmp_path):
     """A warning names unknown levels; rows on a terminal are those of the file."""
     model, odd = tmp_path / f"{RED}m.json", tmp_path / "odd.csv"
-    code, told = tell("fit", data, *LEARNED["fit"], "--seed", 0, "--out", model)
-    assert (code, "\\x1b[31mname" in told) == (0, True)
+    code, result = tell("fit", data, *LEARNED["fit"], "--seed", 0, "--out", model)
+    assert (code, "\\x1b[31mname" in result) == (0, True)
     frame = pd.read_csv(data)
     frame.loc[3, NAME] = f"{RED}unseen"
     frame.loc[4, NAME] = None
@@ -90,9 +90,9 @@ def test_saved_models_and_warnings_do_not_color_the_terminal(data, tmp_path):
         ("score", model, odd), ("explain", model, odd, "--rows", "1-5"), ("impute", model, odd),
         ("predict", model, odd, "--target", NAME),
     ):  # fmt: skip
-        code, told = tell(*arguments)
-        assert (code, "\\x1b[31mlevel" in told) == (0, True), arguments
-        assert ("warning: " in told and "\\x1b[31munseen" in told) or arguments[-1] != odd
+        code, result = tell(*arguments)
+        assert (code, "\\x1b[31mlevel" in result) == (0, True), arguments
+        assert ("warning: " in result and "\\x1b[31munseen" in result) or arguments[-1] != odd
     rows = tmp_path / "rows.csv"
     tell("sample", model, "-n", 5, "--out", rows)
     assert NAME in rows.read_text()  # a file is not changed
@@ -102,9 +102,9 @@ def test_saved_models_and_warnings_do_not_color_the_terminal(data, tmp_path):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", sorted(LEARNED))
 def test_what_is_learned_does_not_color_the_terminal(name, data):
-    code, told = tell(name, data, *LEARNED[name])
-    assert code == 0, told
-    assert "\\x1b[31m" in told or name == "online"  # which prints no names
+    code, result = tell(name, data, *LEARNED[name])
+    assert code == 0, result
+    assert "\\x1b[31m" in result or name == "online"  # which prints no names
 
 
 def test_all_commands_are_tried():

@@ -212,8 +212,8 @@ def test_of_no_rows_there_are_no_answers(name):
     """A filter that leaves no row is no error, and answers are of the form that others have."""
     model, none = fitted(name), draw_people(3, 0)[:0]
     for target, levels in LEVELS.items():
-        told, some = model.predict(none, target), model.predict(draw_people(3, 0), target)
-        assert (told.shape, told.dtype) == ((0,), some.dtype)
+        result, some = model.predict(none, target), model.predict(draw_people(3, 0), target)
+        assert (result.shape, result.dtype) == ((0,), some.dtype)
         shares = model.predict_proba(none, target)
         assert shares.shape == (0, len(levels))
         assert shares.columns.equals(model.predict_proba(draw_people(3, 0), target).columns)

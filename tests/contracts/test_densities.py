@@ -135,8 +135,8 @@ def test_conditioning_and_explaining(name):
     """The estimator hands on to the density that it shows; what is scored is what is printed."""
     model, frame = predicted(name, "map"), draw_people(30, 4)
     assert model.condition({"sex": "male"}).conditions_words() == "sex is male"
-    told = [model.explain(row).replace("of this row ", "") for _, row in frame.iterrows()]
-    figures = [float(text.split("density ")[1].split(",")[0]) for text in told]
+    texts = [model.explain(row).replace("of this row ", "") for _, row in frame.iterrows()]
+    figures = [float(text.split("density ")[1].split(",")[0]) for text in texts]
     assert_allclose(np.exp(model.score_samples(frame)), figures, rtol=1e-3)
     row = frame.iloc[[0]]
     assert model.explain(row) == model.explain(row.iloc[0]) == model.explain(dict(row.iloc[0]))

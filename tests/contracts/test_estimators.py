@@ -42,7 +42,7 @@ WEIGHTED += [
 ]
 
 
-def told(model):
+def outcome(model):
     """Return all that was learned, as text: the file's, or what is printed and answered."""
     if hasattr(model, "to_record"):
         return json.dumps(model.to_record())
@@ -64,7 +64,7 @@ def test_fitting_follows_scikit_learn(name):
     if "n_jobs" in cloned.get_params():
         cloned.set_params(n_jobs=2)
     before = {k: repr(v) for k, v in cloned.get_params().items()}
-    assert told(cloned.fit(frame, *case.beside())) == told(model)
+    assert outcome(cloned.fit(frame, *case.beside())) == outcome(model)
     answers(cloned, frame)
     pd.testing.assert_frame_equal(frame, rows())
     assert {k: repr(v) for k, v in cloned.get_params().items()} == before
@@ -158,15 +158,15 @@ def test_importances_are_shares_of_what_splits_win(name):
         tree = getattr(model, "learned_", None) or model.tree_
         wins = dict.fromkeys(model.feature_names_in_, 0.0)
 
-        def told(node):
+        def outcome(node):
             if "feature" not in node:
                 return node["count"], node["volume"]
-            parts = np.array([told(branch["child"]) for branch in node["branches"]])
+            parts = np.array([outcome(branch["child"]) for branch in node["branches"]])
             n, v = parts.sum(axis=0)
             wins[node["feature"]] += sum(m * np.log(m * v / (n * w)) for m, w in parts if m > 0)
             return n, v
 
-        told(tree.node_dict())
+        outcome(tree.node_dict())
         np.testing.assert_allclose(shares, np.array(list(wins.values())) / sum(wins.values()))
     elif name in ("rules", "labels"):  # what all rules win is what the list wins over none
         rules = model.rules_
@@ -258,8 +258,8 @@ def test_commands_weigh_errors_as_their_models_do(name, tmp_path):
     named = pd.read_csv(io.StringIO(lines))["predicted"].to_numpy()
     expected = model.predict(rows(), class_costs={classes[0]: 7.5})
     np.testing.assert_array_equal(named, expected)
-    told = ("score", path, data, "--target", "label", "--class-costs", f"{first}=7.5", "--json")
-    scored = json.loads(command(*told))
+    outcome = ("score", path, data, "--target", "label", "--class-costs", f"{first}=7.5", "--json")
+    scored = json.loads(command(*outcome))
     matrix = confusion_matrix(labels, expected)
     assert scored["confusion"] == matrix.tolist()
     weighed = matrix[1:].sum() - np.trace(matrix[1:, 1:]) + 7.5 * matrix[0, 1:].sum()
@@ -270,20 +270,20 @@ def test_commands_weigh_errors_as_their_models_do(name, tmp_path):
 def test_every_row_of_many_is_explained(name, tmp_path):
     """A case worker has a list of people, not one; each has its reason, in words, on a terminal."""
     model, asked = fitted(name), rows()[::7]
-    told = model.explain_rows(asked)
-    assert told.index.equals(asked.index)
+    outcome = model.explain_rows(asked)
+    assert outcome.index.equals(asked.index)
     if isinstance(model, Density):
-        np.testing.assert_array_equal(told["log_density"], model.score_samples(asked))
+        np.testing.assert_array_equal(outcome["log_density"], model.score_samples(asked))
     else:
-        np.testing.assert_array_equal(told["predicted"], model.predict(asked))
-        best = np.searchsorted(model.classes_, told["predicted"])
+        np.testing.assert_array_equal(outcome["predicted"], model.predict(asked))
+        best = np.searchsorted(model.classes_, outcome["predicted"])
         chances = model.predict_proba(asked)[np.arange(len(asked)), best]
-        np.testing.assert_array_equal(told["probability"], chances)
-    assert all(told["because"])
+        np.testing.assert_array_equal(outcome["probability"], chances)
+    assert all(outcome["because"])
     reader = pa.Table.from_pandas(asked).to_reader()  # which can be read only once
-    assert model.explain_rows(reader)["because"].tolist() == told["because"].tolist()
+    assert model.explain_rows(reader)["because"].tolist() == outcome["because"].tolist()
     if hasattr(model, "explain"):
-        for row, because in enumerate(told["because"]):
+        for row, because in enumerate(outcome["because"]):
             assert model.explain(asked.iloc[row]).startswith(because)
     if name not in ("leaf", "labels", "forest"):  # the command is the same for all
         return
@@ -291,7 +291,7 @@ def test_every_row_of_many_is_explained(name, tmp_path):
     model.save(path)
     rows().to_csv(data, index=False)
     record = json.loads(command("explain", path, data, "--rows", "8-8", "--json"))
-    expected = {"row": 8, **told.iloc[1].to_dict()}
+    expected = {"row": 8, **outcome.iloc[1].to_dict()}
     assert record == {"source": "rows.csv", "rows": [pytest.approx(expected)]}
     lines = command("explain", path, data).splitlines()
     assert [line[:3].strip() for line in lines if line[:3].strip()] == [
@@ -299,7 +299,7 @@ def test_every_row_of_many_is_explained(name, tmp_path):
         *map(str, range(1, 11)),
     ]
     assert max(map(len, lines)) <= 80
-    assert set(told["because"].iloc[0].split()) <= set(" ".join(lines).split())
+    assert set(outcome["because"].iloc[0].split()) <= set(" ".join(lines).split())
 
 
 def test_predict_tells_numbers_too(tmp_path, monkeypatch):
@@ -311,14 +311,14 @@ def test_predict_tells_numbers_too(tmp_path, monkeypatch):
         def predict_block(self, cells, _, *, intervals=False, explain=False, unknown=None):
             assert intervals > explain
             assert unknown.n_rows == 0
-            told = {"high_95": (3 * cells["fare"]).tolist()}
+            texts = {"high_95": (3 * cells["fare"]).tolist()}
             costs = np.array([0.1 + 0.2, 7.0])  # written without the rounding of sums
-            return Predicted(told, values=2 * cells["fare"].to_numpy(float), costs=costs)
+            return Predicted(texts, values=2 * cells["fare"].to_numpy(float), costs=costs)
 
     monkeypatch.setattr(saved, "load", lambda _: Double())
     (tmp_path / "rows.csv").write_text("fare\n1\n2.5\n")
-    told = command("predict", tmp_path / "model.json", tmp_path / "rows.csv")
-    assert told == "row,predicted,cost,high_95\n1,2.0,0.3,3.0\n2,5.0,7,7.5\n"
+    texts = command("predict", tmp_path / "model.json", tmp_path / "rows.csv")
+    assert texts == "row,predicted,cost,high_95\n1,2.0,0.3,3.0\n2,5.0,7,7.5\n"
     assert "score needs a density, got " in command("score", "m.json", tmp_path / "rows.csv")
 
 
@@ -349,7 +349,7 @@ def test_interrupted_fits_are_models_and_go_on(name, n, tmp_path, monkeypatch):
     assert "interrupted" in str(stopped)
     if "predictive" in stopped.get_params():  # over no draws it is the best model's
         assert np.isfinite(answers(stopped.set_params(predictive="average"), rows())).all()
-    assert told(case.fit(checkpoint=file, resume=True)) == told(fitted(name))
+    assert outcome(case.fit(checkpoint=file, resume=True)) == outcome(fitted(name))
 
 
 @pytest.mark.parametrize("name", [n for n in CHAINED if "auto" not in n])  # as of that chosen

@@ -68,14 +68,14 @@ def test_a_posterior_is_drawn(name, tmp_path):
     if not shares:
         assert len(ax.lines) == 2  # a chain each
         return
-    told = [text.get_text() for text in ax.get_yticklabels()]
+    output = [text.get_text() for text in ax.get_yticklabels()]
     for title, of_title in shares.items():
-        assert any(text.startswith(title) for text in told)
+        assert any(text.startswith(title) for text in output)
         most = max(of_title.values())
         assert any(bar.get_width() == pytest.approx(most) for bar in ax.patches)
     model.save(tmp_path / "m.json")
     loaded = bayescascade.load(tmp_path / "m.json")
-    assert [text.get_text() for text in loaded.plot_posterior().get_yticklabels()] == told
+    assert [text.get_text() for text in loaded.plot_posterior().get_yticklabels()] == output
 
 
 def test_nothing_sampled_no_posterior():

@@ -95,11 +95,11 @@ def test_every_estimator_makes_a_report(name, tmp_path):
     """It says what it is, how it is read and what it cannot tell, before and after saving."""
     model, path = fitted(name), tmp_path / "report.html"
     model.report(path)
-    told = read(path)
+    result = read(path)
     for words in ("What was learned", "How to read it", "What it cannot tell", model.purpose):
-        assert words in told.text
+        assert words in result.text
     for column in rows().columns:
-        assert column in told.text
+        assert column in result.text
     if isinstance(model, ReadableModel):
         model.save(tmp_path / "model.json")
         bayescascade.load(tmp_path / "model.json").report(tmp_path / "again.html")
@@ -111,9 +111,9 @@ def test_every_estimator_makes_a_report(name, tmp_path):
 def test_directions_make_reports(tmp_path):
     for model in directions():
         model.report(tmp_path / "report.html", title="Dose & response")
-        told = read(tmp_path / "report.html")
-        assert "Dose & response" in told.text
-        assert "assumes that one of the two columns causes the other" in told.text
+        text = read(tmp_path / "report.html")
+        assert "Dose & response" in text.text
+        assert "assumes that one of the two columns causes the other" in text.text
         with pytest.raises(ParameterError, match="held_out must be None"):
             model.report(tmp_path / "report.html", held_out=rows())
 
@@ -146,9 +146,9 @@ def test_names_and_levels_stay_text(name, tmp_path):
     model, is_labeled = evil(name), ESTIMATORS[name].is_labeled
     held_out = (evil_rows(), evil_labels(name)) if is_labeled else None
     model.report(tmp_path / "report.html", title=EVIL, held_out=held_out)
-    told = read(tmp_path / "report.html")
-    assert told.text.count(EVIL) >= 3
-    assert any(f"{EVIL}{each}: area" in told.text for each in (True, False, 1)) == is_labeled
+    text = read(tmp_path / "report.html")
+    assert text.text.count(EVIL) >= 3
+    assert any(f"{EVIL}{each}: area" in text.text for each in (True, False, 1)) == is_labeled
     assert "<script" not in model._repr_html_()
 
 
@@ -165,23 +165,23 @@ def test_rows_held_out_are_scored(name, tmp_path):
         return
     model.report(path, held_out=(rows(), labels) if case.is_labeled else rows())
     outline = read(path)
-    told = outline.text
-    assert "tried on 150 rows, given as held-out rows" in told
+    result = outline.text
+    assert "tried on 150 rows, given as held-out rows" in result
     if case.is_labeled:
         right = 100 * float((model.predict(rows()) == labels).mean())
-        assert f"predicts the right class for {right:.1f} " in told
-        assert "area under the ROC curve is 0." in told
+        assert f"predicts the right class for {right:.1f} " in result
+        assert "area under the ROC curve is 0." in result
         assert outline.tags.count("svg") == 2
-        assert "Calibration" in told
-        assert ("ROC curves, each against the rest" in told) != case.is_binary
-        assert told.count(": area ") == (1 if case.is_binary else labels.nunique())
+        assert "Calibration" in result
+        assert ("ROC curves, each against the rest" in result) != case.is_binary
+        assert result.count(": area ") == (1 if case.is_binary else labels.nunique())
         if case.is_binary:
             area = roc_auc_score(labels, model.predict_proba(rows())[:, 1])
-            assert f"{getattr(model, 'positive_', True)}: area {area:.3f}" in told
+            assert f"{getattr(model, 'positive_', True)}: area {area:.3f}" in result
         with pytest.raises(ParameterError, match=r"held_out must be \(rows, labels\)"):
             model.report(path, held_out=rows())
     else:
-        assert f"{model.score_samples(rows()).mean():.4f} nats a row" in told
+        assert f"{model.score_samples(rows()).mean():.4f} nats a row" in result
 
 
 def test_impossible_rows_are_told_apart():
@@ -189,10 +189,10 @@ def test_impossible_rows_are_told_apart():
     frame = pd.DataFrame({"a": ["x"] * 30 + ["y"] * 10, "b": ["x", "y"] * 20})
     model = LeafCascade(density="empirical", expected_leaves=50.0, random_state=0)
     model.set_params(nominal={"a": ["x", "y"]}).fit(frame[frame["a"] == "x"])
-    told, *_ = held_out_sentences(model, frame)
+    result, *_ = held_out_sentences(model, frame)
     assert np.isneginf(model.score_samples(frame)).sum() == 10
-    assert "tried on 30 rows" in told[0]
-    assert told[1].startswith("10 more rows are impossible")
+    assert "tried on 30 rows" in result[0]
+    assert result[1].startswith("10 more rows are impossible")
 
 
 def test_a_report_is_deterministic_and_replaced_whole(tmp_path):
@@ -238,9 +238,9 @@ def test_doubt_is_told_in_plain_words():
     sizes = {"leaves": {"9": 0.5, "10": 0.3, "12": 0.15, "30": 0.05}}
     bad = {"n_leaves": Diagnostic(9.0, 1.0, 1.5, 12.0)}
     rough = replace(summary, diagnostics=bad, shares=sizes)
-    told = doubt_sentences(rough, "tree", ("leaf", "leaves"), 9)
-    assert "They do not agree well with each other (R-hat 1.500" in told[0]
-    assert told[1] == (
+    result = doubt_sentences(rough, "tree", ("leaf", "leaves"), 9)
+    assert "They do not agree well with each other (R-hat 1.500" in result[0]
+    assert result[1] == (
         "Of all trees that are plausible given the rows, 95.0 % have from 9 to 12 leaves; "
         "the one shown has 9."
     )
@@ -251,8 +251,8 @@ def test_doubt_is_told_in_plain_words():
     assert "from a tempered distribution, which is no posterior" in tempered[1]
     assert not any(word in " ".join(tempered[1:]) for word in ("plausible", "certain", "probabl"))
     untempered = replace(proof, scope="of depth up to 2")
-    told = doubt_sentences(replace(fine, certificate=untempered), "tree", ("leaf", "leaves"), 9)
-    assert "plausible" in told[1]
+    result = doubt_sentences(replace(fine, certificate=untempered), "tree", ("leaf", "leaves"), 9)
+    assert "plausible" in result[1]
     few = replace(rough, diagnostics={"n_leaves": Diagnostic(9.0, 1.0, math.nan, math.nan)})
     assert "(R-hat unknown, " in doubt_sentences(few, "tree", ("leaf", "leaves"), 9)[0]
     proved = replace(rough, certificate=Certificate(0.0, "9 boxes", None))

@@ -121,9 +121,9 @@ def test_commands_do_what_the_model_can(name, tmp_path, monkeypatch):
     said = command("score", path, data, *target, "--json")
     if not is_density and not is_classifier:
         assert "score needs a density, got " in said
-        told = command("predict", path, data)
+        result = command("predict", path, data)
         values = model.predict_block(rows(), 1).values
-        assert pd.read_csv(io.StringIO(told))["predicted"].to_numpy() == pytest.approx(values)
+        assert pd.read_csv(io.StringIO(result))["predicted"].to_numpy() == pytest.approx(values)
         role = with_article(model.title)
         assert f"explain needs a density or a classifier, got {path}, {role}" in " ".join(
             command("explain", path, data).split()

@@ -52,8 +52,8 @@ def asked_sqlite(frame, expression):
     """Return what SQLite says of the rows of a frame, which it holds itself."""
     with closing(sqlite3.connect(":memory:")) as database:
         frame.to_sql("told", database, index_label="place")
-        told = database.execute(f"SELECT {expression} FROM told ORDER BY place")
-        return [answer for (answer,) in told]
+        result = database.execute(f"SELECT {expression} FROM told ORDER BY place")
+        return [answer for (answer,) in result]
 
 
 def hostile(frame):
@@ -108,9 +108,9 @@ def test_what_is_impossible_is_so_in_every_database():
     """SQLite reads CAST('-Infinity' AS DOUBLE PRECISION) as -0.0: the densest of all rows."""
     frame = pd.DataFrame({"a": [1, 2, 3]})
     for value in (-math.inf, math.inf):
-        told = f"CASE WHEN a = 1 THEN 1e0 ELSE {sql_literal(value)} END"
-        assert asked(frame, told)["answer_0"].tolist() == [1.0, value, value]
-        assert asked_sqlite(frame, told) == [1.0, value, value]
+        text = f"CASE WHEN a = 1 THEN 1e0 ELSE {sql_literal(value)} END"
+        assert asked(frame, text)["answer_0"].tolist() == [1.0, value, value]
+        assert asked_sqlite(frame, text) == [1.0, value, value]
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
@@ -121,8 +121,8 @@ def test_classifiers(name):
         assert model.to_sql().startswith("/* the best list, not the average */ CASE")
         model = ESTIMATORS[name].fit(predictive="map")
     expected = model.predict_proba(frame)
-    told = asked(frame, *(model.to_sql(label) for label in model.classes_.tolist()))
-    assert_allclose(told, expected, atol=1e-12)
+    texts = asked(frame, *(model.to_sql(label) for label in model.classes_.tolist()))
+    assert_allclose(texts, expected, atol=1e-12)
     if getattr(getattr(model, "forest_", None), "n_trees", 1) == 1:
         assert asked(frame, model.to_sql())["answer_0"].tolist() == model.predict(frame).tolist()
     else:
@@ -133,12 +133,12 @@ def test_classifiers(name):
     strict = ESTIMATORS[name].fit(unknown="error") if is_strict else None
     for asking in filter(None, (model, strict)):
         robot = frame[:1].assign(sex="robot")
-        told = asked(robot, asking.to_sql(known[0]))["answer_0"]
+        texts = asked(robot, asking.to_sql(known[0]))["answer_0"]
         if asking is strict:
-            assert told.isna().all()
+            assert texts.isna().all()
         else:
             with pytest.warns(UnknownLevelWarning):
-                assert_allclose(told, asking.predict_proba(robot)[:, 0], atol=1e-12)
+                assert_allclose(texts, asking.predict_proba(robot)[:, 0], atol=1e-12)
     with pytest.raises(ParameterError, match=r"label must be one of .*, got 9"):
         model.to_sql(9)
     with pytest.raises(NotFittedError):
@@ -162,8 +162,8 @@ def test_hostile_names_and_levels(make, leaf):
     options |= {"leaf": leaf} if make is LeafCascade else {}
     fares = {"continuous": {HOSTILE[3]: DECLARED["continuous"]["fare"]}, "missing": "level"}
     model = make(**options, **fares).fit(frame)
-    told = asked(frame, model.to_sql())["answer_0"]
-    assert_allclose(told, model.score_samples(frame), atol=1e-12)
+    result = asked(frame, model.to_sql())["answer_0"]
+    assert_allclose(result, model.score_samples(frame), atol=1e-12)
     nul = pd.DataFrame({"a": ["x\0", "y"] * 20, "b": ["u", "v"] * 20})
     with pytest.raises(DataError, match="NUL"):
         make(**options).fit(nul).to_sql()
@@ -232,8 +232,8 @@ def test_classifiers_take_cells_as_the_model_does(name, unknown, rng):
     learned = frame.dropna() if name == "list" else frame
     model.fit(learned, labels.loc[learned.index].map({True: "it's", False: 'the "2nd"'}))
     new = with_holes(frame)
-    told = asked(new, *(model.to_sql(label) for label in model.classes_.tolist()))
-    assert_allclose(told, row_by_row(model, new), atol=1e-12)
+    texts = asked(new, *(model.to_sql(label) for label in model.classes_.tolist()))
+    assert_allclose(texts, row_by_row(model, new), atol=1e-12)
     assert asked(learned, model.to_sql())["answer_0"].tolist() == model.predict(learned).tolist()
 
 
@@ -247,8 +247,8 @@ def test_any_boxes_are_those_of_the_model(rng):
         ends[0][rng.random((2, 11)) < 0.8], ends[1][rng.random((2, 11)) < 0.8] = -np.inf, np.inf
         model._best = replace(model._best, union=BoxUnion(*ends), sides=())
         expected = model.predict_proba(frame)
-        told = asked(frame, *(model.to_sql(label) for label in (False, True)))
-        assert_allclose(told, expected, atol=1e-12)
+        result = asked(frame, *(model.to_sql(label) for label in (False, True)))
+        assert_allclose(result, expected, atol=1e-12)
         assert_allclose(np.array(asked_sqlite(frame, model.to_sql(True)), float), expected[:, 1])
 
 
@@ -266,5 +266,5 @@ def test_numbers_are_routed_as_the_model_does(make, rng):
     beside = [threshold * (1 + step) for threshold in thresholds for step in steps]
     close = frame.iloc[np.zeros(len(beside), int)].assign(**{HOSTILE[0]: beside})
     new = pd.concat([frame, close], ignore_index=True)
-    told = asked(new, *(model.to_sql(label) for label in (False, True)))
-    assert_allclose(told, model.predict_proba(new), atol=1e-12)
+    result = asked(new, *(model.to_sql(label) for label in (False, True)))
+    assert_allclose(result, model.predict_proba(new), atol=1e-12)

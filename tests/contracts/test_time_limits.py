@@ -129,8 +129,8 @@ def test_searches_end_in_time_with_a_model(name, tmp_path):
     answer = model.score_samples if hasattr(model, "score_samples") else model.predict
     assert len(answer(frame)) == 10
     if name != "det":  # which has no page of its search
-        told = " ".join(str(model).split())
-        assert f"time limit of {LIMIT:g} s" in told or f"part of {LIMIT:g} s" in told
+        text = " ".join(str(model).split())
+        assert f"time limit of {LIMIT:g} s" in text or f"part of {LIMIT:g} s" in text
     model.save(tmp_path / "m.json")
     assert str(bayescascade.load(tmp_path / "m.json")) == str(model)
 

@@ -35,8 +35,8 @@ TREATING = [n for n, c in ESTIMATORS.items() if "unknown" in c.make.declares.dec
 def test_rows_with_unknown_levels_are_answered_and_told_of(name):
     """Other rows are answered as before; one warning says which rows, levels and what of them."""
     model = fitted(name)
-    told = r'^3 rows have values that fit did not see \(such as age "ancient"\): such a cell \w+'
-    with pytest.warns(UnknownLevelWarning, match=told) as caught:
+    text = r'^3 rows have values that fit did not see \(such as age "ancient"\): such a cell \w+'
+    with pytest.warns(UnknownLevelWarning, match=text) as caught:
         found = answers(model, NEW)
     assert len(caught) == 1
     assert caught[0].filename == answers.__code__.co_filename
@@ -152,10 +152,10 @@ def test_cells_of_a_file_do_not_act_on_the_terminal_that_a_warning_is_shown_on()
     row = NEW[:1].assign(age="x\ny\x1b[2J")
     with pytest.warns(UnknownLevelWarning) as caught:
         model.score_samples(row)
-    (told,) = (str(each.message) for each in caught)
-    assert told.isprintable()
-    assert r'age "x\ny\x1b[2J"' in told
-    assert told.endswith(
+    (text,) = (str(each.message) for each in caught)
+    assert text.isprintable()
+    assert r'age "x\ny\x1b[2J"' in text
+    assert text.endswith(
         "; declare all levels when fitting, or declare whole numbers as continuous"
     )
     assert (
@@ -172,9 +172,9 @@ def test_rows_that_are_alike_but_for_what_is_unknown_are_told_apart(unknown):
     frame = NEW[48:54].astype(object).reset_index(drop=True)
     frame.loc[[0, 3], "age"], frame.loc[1, "age"] = "medieval", None
     model = clone(fitted("leaf")).set_params(unknown=unknown).fit(rows())
-    told = model.explain_rows(frame)["because"].tolist()
-    assert told == [model.explain(frame.iloc[row]) for row in range(len(frame))]
-    assert len({*told}) > 3
+    texts = model.explain_rows(frame)["because"].tolist()
+    assert texts == [model.explain(frame.iloc[row]) for row in range(len(frame))]
+    assert len({*texts}) > 3
 
 
 def test_explanations_and_intervals_of_unknown_rows():

@@ -102,7 +102,7 @@ def in_form(form: str, frame: pd.DataFrame, labels: Any, folder: Path) -> tuple[
     return frame, labels
 
 
-def told(call: Callable[[], Rados]) -> dict[str, Any]:
+def revealed(call: Callable[[], Rados]) -> dict[str, Any]:
     """Return what a call says of its rows, but for the sums: prints, a saved file, or an error."""
     with warnings.catch_warnings(record=True) as caught, TemporaryDirectory() as folder:
         warnings.simplefilter("always")

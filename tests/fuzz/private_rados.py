@@ -11,7 +11,14 @@ import pandas as pd
 from bayescascade import Rados
 from bayescascade.base.errors import BayesCascadeError
 from bayescascade.methods.rado import releases
-from tests.fuzz.neighbors import FORMS, check_alike, feature_neighbors, in_form, row_neighbors, told
+from tests.fuzz.neighbors import (
+    FORMS,
+    check_alike,
+    feature_neighbors,
+    in_form,
+    revealed,
+    row_neighbors,
+)
 from tests.fuzz.running import Found, Problem
 
 
@@ -56,7 +63,7 @@ def feature_release(problem: Problem) -> None:
             except BayesCascadeError:
                 return
             given["values"] = None
-        said = [told(lambda frame=frame: call(frame, folder)) for frame in frames]
+        said = [revealed(lambda frame=frame: call(frame, folder)) for frame in frames]
     check_alike(*said)
     problem.note(result=said[0].get("error", ("made", ""))[0])
     if not made:
@@ -109,7 +116,7 @@ def row_release(problem: Problem) -> None:
             given["classes"] = None
             asked.clear()
         said = [
-            told(lambda frame=frame, y=y: call(frame, y, folder))
+            revealed(lambda frame=frame, y=y: call(frame, y, folder))
             for frame, y in zip(frames, labels, strict=True)
         ]
     check_alike(*said)

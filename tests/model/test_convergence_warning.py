@@ -41,8 +41,8 @@ def test_folds_warn_in_equal_words():
     with pytest.warns(ConvergenceWarning, match=TOLD) as caught:
         found = cross_validate(model, rows(), cv=3, return_estimator=True)
     assert len({str(one.message) for one in caught}) == 1
-    told = {tuple(one.summary_.warnings) for one in found["estimator"]}
-    assert len(told) == len(caught) == 3
+    texts = {tuple(one.summary_.warnings) for one in found["estimator"]}
+    assert len(texts) == len(caught) == 3
 
 
 @pytest.mark.slow

@@ -53,9 +53,9 @@ def test_no_row_is_predicted_by_what_learned_from_it():
     share = (y == "no").mean()
     assert found.accuracy == pytest.approx(share)
     assert usual.accuracy == pytest.approx(share)
-    told = "   ".join(held.of_class(0))
-    assert f"on 120 held-out rows: precision {100 * share:.1f} ±" in told
-    assert "recall 100.0 ±" in told
+    text = "   ".join(held.of_class(0))
+    assert f"on 120 held-out rows: precision {100 * share:.1f} ±" in text
+    assert "recall 100.0 ±" in text
     assert logistic.accuracy > 0.95
     losses = np.where(y == "no", np.log(share), np.log(1 - share))
     assert usual.log_loss == pytest.approx(-losses.mean(), abs=0.01)

@@ -85,9 +85,9 @@ def test_models_that_are_not_proved_have_no_probability():
     assert near.share is None
     assert not near.is_complete
     assert near.n_first == 0
-    told = render(near.page())
-    assert "not proved" in told
-    assert "not known" in told
+    text = render(near.page())
+    assert "not proved" in text
+    assert "not known" in text
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_impossible_requests_are_refused(given):
 
 def test_prints_fit_80_columns():
     """They are read in terminals."""
-    told = render(Listing().near_best(2.5).page())
-    assert max(map(len, told.splitlines())) <= 80
-    assert "3 models within 2.5 nats of the best (proved: no others are)" in told
-    assert "states of one key are one model: 5 states" in told
+    text = render(Listing().near_best(2.5).page())
+    assert max(map(len, text.splitlines())) <= 80
+    assert "3 models within 2.5 nats of the best (proved: no others are)" in text
+    assert "states of one key are one model: 5 states" in text

@@ -32,9 +32,9 @@ def coarse(monkeypatch):
 
 def on_grid(mechanism, *arguments, **options):
     """Return the values on their grid, the noise's scale there, and the step."""
-    told = Told()
-    release = mechanism(*arguments, told, **options)
-    scale = told.scales[0]
+    result = Told()
+    release = mechanism(*arguments, result, **options)
+    scale = result.scales[0]
     step = release.scale / scale
     assert math.frexp(step)[0] == 0.5  # a power of two
     return (release.values / step).astype(int), scale, step
@@ -158,13 +158,13 @@ def test_exponential_law_is_private_and_concentrated(rng, epsilon):
     """Probabilities of neighbors, their ratios, and Renyi divergences of several orders."""
     losses = []
     for _ in range(100):
-        told, sensitivity = Told(), float(10.0 ** rng.uniform(-3, 3))
+        result, sensitivity = Told(), float(10.0 ** rng.uniform(-3, 3))
         scores = 3 * rng.standard_normal(6) * sensitivity / epsilon
         laws = []
         for turn in (0.0, 1.0):
             moved = scores + turn * sensitivity * rng.choice([-1, 1], 6)
-            choice = exponential(moved, sensitivity, epsilon, told)
-            weights = np.exp((told.scores - told.scores.max()) / told.scales[-1])
+            choice = exponential(moved, sensitivity, epsilon, result)
+            weights = np.exp((result.scores - result.scores.max()) / result.scales[-1])
             laws.append(weights / weights.sum())
         ratios = np.log(laws[0] / laws[1])
         losses.append(np.abs(ratios).max())
@@ -181,21 +181,21 @@ def test_opendp_agrees_about_what_noise_costs():
     dp.enable_features("contrib")
     vectors = dp.vector_domain(dp.atom_domain(T="i64"))
     for size, epsilon in ((1, 0.1), (3, 2.0)):
-        told = Told()
-        laplace(np.zeros(size), 1.0, epsilon, told)
+        result = Told()
+        laplace(np.zeros(size), 1.0, epsilon, result)
         moves = mechanisms.grid_for(1.0, 0.0, size, 1.0 / epsilon).moves
-        noise = dp.m.make_laplace(vectors, dp.l1_distance(T="i64"), scale=told.scales[0])
+        noise = dp.m.make_laplace(vectors, dp.l1_distance(T="i64"), scale=result.scales[0])
         assert noise.map(math.ceil(moves)) == pytest.approx(epsilon, rel=1e-2)
         assert noise.map(math.floor(moves)) <= epsilon
-        rho = gaussian(np.zeros(size), 1.0, epsilon, 1e-6, told).cost.rho
+        rho = gaussian(np.zeros(size), 1.0, epsilon, 1e-6, result).cost.rho
         ratio = mechanisms._deviation(epsilon, 1e-6)
         moves = mechanisms.grid_for(1.0, 0.0, math.sqrt(size), ratio).moves
-        noise = dp.m.make_gaussian(vectors, dp.l2_distance(T="f64"), scale=told.scales[1])
+        noise = dp.m.make_gaussian(vectors, dp.l2_distance(T="f64"), scale=result.scales[1])
         assert noise.map(moves) == pytest.approx(rho, rel=1e-9)
-        choice = exponential(np.zeros(size), 1.0, epsilon, told)
+        choice = exponential(np.zeros(size), 1.0, epsilon, result)
         moves = mechanisms.grid_for(1.0, 0.0, 1.0, 2.0 / epsilon).moves
         measures = dp.linf_distance(T="i64"), dp.zero_concentrated_divergence()
-        noise = dp.m.make_noisy_max(vectors, *measures, scale=told.scales[2])
+        noise = dp.m.make_noisy_max(vectors, *measures, scale=result.scales[2])
         assert noise.map(math.ceil(moves)) == pytest.approx(choice.cost.rho, rel=1e-2)
 
 
@@ -206,11 +206,11 @@ def law_of_test(distance, epsilon, delta, value):
         return propose_test_release(distance, value, 1.0, epsilon, delta, noise)
 
     passing = next(noise for noise in range(-20, 400) if released(Told(noise)) is not None)
-    told, most = Told(400), 4000
-    release = released(told)
-    passes = laplace_law(told.scales[-1], most)[most + passing :].sum()
-    law = laplace_law(told.scales[0], most)
-    place = round(release.values.item() / (release.scale / told.scales[0])) - 400
+    result, most = Told(400), 4000
+    release = released(result)
+    passes = laplace_law(result.scales[-1], most)[most + passing :].sum()
+    law = laplace_law(result.scales[0], most)
+    place = round(release.values.item() / (release.scale / result.scales[0])) - 400
     return np.append(passes * np.roll(law, place), 1.0 - passes)
 
 

@@ -81,6 +81,6 @@ def test_opendp_is_asked_for_where_it_is_missing(monkeypatch):
 def test_opendp_is_imported_when_first_used():
     """It takes seconds."""
     code = "import sys, bayescascade as b; b.PrivacyLedger; b.audit_privacy; import {0}; {1}"
-    told = code.format("bayescascade.privacy.mechanisms", "print('opendp' in sys.modules)")
-    run = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    result = code.format("bayescascade.privacy.mechanisms", "print('opendp' in sys.modules)")
+    run = subprocess.run([sys.executable, "-c", result], capture_output=True, text=True, check=True)
     assert run.stdout == "False\n"

@@ -64,11 +64,11 @@ def test_arviz_summarizes_everything(name):
     """Means, and effective sizes and R-hat that agree with those that are printed."""
     trace = run_of(name).trace
     data = trace.to_inference_data()
-    told, ess, r_hat = az.summary(data, round_to="none"), az.ess(data), az.rhat(data)
-    assert set(data["posterior"].data_vars) == set(told.index)
+    result, ess, r_hat = az.summary(data, round_to="none"), az.ess(data), az.rhat(data)
+    assert set(data["posterior"].data_vars) == set(result.index)
     for quantity, own in trace.diagnostics().items():
-        if quantity in told.index and own.sd > 0 and own.r_hat < 100:  # else chains stand still
-            assert float(told["mean"][quantity]) == pytest.approx(own.mean)
+        if quantity in result.index and own.sd > 0 and own.r_hat < 100:  # else chains stand still
+            assert float(result["mean"][quantity]) == pytest.approx(own.mean)
             assert float(ess[quantity]) == pytest.approx(own.ess)
             assert float(r_hat[quantity]) == pytest.approx(own.r_hat)
 

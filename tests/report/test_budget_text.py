@@ -63,5 +63,5 @@ def test_lines_fit_the_terminal(rng):
     model = PlainForest(costs={"iron": 1e12, "age": 1e-7}, random_state=0).fit(frame, y)
     row = frame.iloc[0].to_dict()
     for width in (60, 80):
-        told = render((*model.page(), *model.acquire(row.__getitem__).page()), width=width)
-        assert max(longest([line]) for line in told.split("\n")) <= width
+        text = render((*model.page(), *model.acquire(row.__getitem__).page()), width=width)
+        assert max(longest([line]) for line in text.split("\n")) <= width

@@ -41,9 +41,9 @@ def test_a_long_tree_shows_its_strongest_splits(rng):
     assert len(everything.splitlines()) > 200
     shown = shown_nodes(tree.page()[0])
     leaves = set(tree.tree.leaves.tolist())
-    told = [tuple(map(int, found)) for found in FOLDED.findall(text)]
-    assert len(leaves & shown) + sum(n for n, _ in told) == tree.n_leaves
-    n_splits = sum(n for _, n in told)
+    texts = [tuple(map(int, found)) for found in FOLDED.findall(text)]
+    assert len(leaves & shown) + sum(n for n, _ in texts) == tree.n_leaves
+    n_splits = sum(n for _, n in texts)
     assert f"folded: {n_splits} of 100 splits, with " in text
     assert "all: to_text(full=True)" in " ".join(text.split())
     assert all(node == 0 or int(tree.tree.parent[node]) in shown for node in shown)
@@ -69,11 +69,11 @@ def test_branches_of_a_wide_split_are_folded_together():
     lines = str(density_tree(STREETS, nested, counts)).splitlines()
     (line,) = (each for each in lines if "└─ ... " in each)
     assert any("street is street 06 " in each for each in lines)
-    told = re.search(r"\.\.\. (\d+) leaves", line)
+    result = re.search(r"\.\.\. (\d+) leaves", line)
     n_shown = sum(" is " in each for each in lines)
     assert n_shown < 45
-    assert int(told[1]) > 15
-    assert f" {int(told[1]) * 10:,} rows (" in " ".join(" ".join(lines[-4:]).split())
+    assert int(result[1]) > 15
+    assert f" {int(result[1]) * 10:,} rows (" in " ".join(" ".join(lines[-4:]).split())
 
 
 @pytest.mark.slow

@@ -67,6 +67,6 @@ def test_names_and_levels_anywhere_in_a_table_are_printable():
         Guided([f"{red}root"], [0], columns, lambda _: f"{red}heading"),
         Pieces([f"{red}piece"], first=f"{red}first", indent=30),
     )
-    told = render(page)
-    assert red not in told
-    assert all(told.count(f"\\x1b[31m{word}") for word in ("level", "a", "header", "first"))
+    text = render(page)
+    assert red not in text
+    assert all(text.count(f"\\x1b[31m{word}") for word in ("level", "a", "header", "first"))

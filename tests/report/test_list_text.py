@@ -68,15 +68,15 @@ def test_classes_that_do_not_fit_follow_their_part(width):
     parts = re.split(r"\n(?=\S)", "\n".join(lines))[1:]
     assert len(parts) == 3
     for part, expected in zip(parts, labels.probabilities, strict=True):
-        told = re.findall(r"long class (\d) ([\d.]+) \(([\d.]+)-([\d.]+)\)", part)
-        n = len(told)
-        assert [int(i) for i, *_ in told] == list(range(8, 8 - n, -1))
+        result = re.findall(r"long class (\d) ([\d.]+) \(([\d.]+)-([\d.]+)\)", part)
+        n = len(result)
+        assert [int(i) for i, *_ in result] == list(range(8, 8 - n, -1))
         if n < 9:  # one other would have its name
             rest = expected[: 9 - n].sum()
             assert rest <= 0.1 < rest + expected[9 - n]
             others = re.search(rf"{9 - n} others ([\d.]+)", part)
             assert float(others[1]) == pytest.approx(rest, abs=0.005)
-        for i, p, low, high in told:
+        for i, p, low, high in result:
             assert float(p) == pytest.approx(expected[int(i)], abs=0.005)
             assert float(low) <= float(p) <= float(high)
 

@@ -97,8 +97,8 @@ def test_what_was_done_is_said(changed, expected):
 def test_draws_that_are_much_larger_than_what_is_shown_are_explained():
     """A reader concludes otherwise that the tree is wrong; of equal sizes nothing is said."""
     larger = {"leaves": {"9": 0.5, "12": 0.5}}
-    told = " ".join(str(model(shares=larger)).split())
-    assert told.endswith(
+    text = " ".join(str(model(shares=larger)).split())
+    assert text.endswith(
         "drawn trees have 10.5 leaves on average; leaves beyond those shown differ between draws"
     )
     assert "drawn trees" not in str(model())

@@ -72,7 +72,7 @@ def test_a_rare_row_is_told_with_its_reason():
     averaged = RarestRows(density, 1)
     averaged.add(cells[:1], density.schema.encode(cells[:1]), np.array([-6.0]), 1)
     (of_row,) = (render(rare_row_page(density, row)) for row in averaged.rows)
-    told = "averaged (by the model shown alone: 0.08 x uniform)"
-    assert told in " ".join(of_row.split())
+    text = "averaged (by the model shown alone: 0.08 x uniform)"
+    assert text in " ".join(of_row.split())
     assert sum(line.startswith("  because ") for line in second) == 2
     assert max(cell_len(line) for line in [*first, *second]) <= 80

@@ -35,7 +35,7 @@ def test_equal_shares_are_in_order():
         codes={"first_rule": np.array([[1001, 1000, 1001, 1000]])},
         feature_used=np.ones((1, 4, 2), np.bool_),
     )
-    assert {title: list(told) for title, told in equal.shares().items()} == {
+    assert {title: list(text) for title, text in equal.shares().items()} == {
         "rules": ["9", "10"],
         "first rule": ["age is high", "sex is high"],
         "columns used": ["sex", "age"],

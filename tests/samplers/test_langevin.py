@@ -215,8 +215,8 @@ def test_draws_take_the_step_size_that_is_told(monkeypatch):
 
     monkeypatch.setattr(engine, "step", watched)
     run = samplers.langevin(Normal(OBLIQUE), n_steps=400, n_chains=1, seed=1)
-    told = run.extras["step_sizes"][0] * run.extras["scales"][0]
-    assert_allclose(taken[-300:], np.tile(told, (300, 1)))
+    result = run.extras["step_sizes"][0] * run.extras["scales"][0]
+    assert_allclose(taken[-300:], np.tile(result, (300, 1)))
 
 
 def test_spread_is_that_of_its_states(rng):

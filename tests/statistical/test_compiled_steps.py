@@ -150,8 +150,8 @@ def test_each_ratio_of_moves_on_trees_is_the_plain_one(rng, monkeypatch):
         assert np.isclose(chance, plain, rtol=1e-9, atol=0.0).any(), name
         if chance < 1.0:
             uncertain.add((name, state.n_nodes > before.n_nodes))
-    told = {(name, False) for name in ("prune", "change", "swap", "graft", "regroup")}
-    assert uncertain >= told | {(name, True) for name in ("grow", "graft", "regroup")}
+    result = {(name, False) for name in ("prune", "change", "swap", "graft", "regroup")}
+    assert uncertain >= result | {(name, True) for name in ("grow", "graft", "regroup")}
 
 
 # How likely edits of a rule on columns of two and three levels propose another, and it this one.

@@ -323,9 +323,9 @@ class FoundLists(LabelLists):
             rows = np.column_stack(codes).tolist()
             parts = [rules_reference.part_of(row, rules) for row in rows]
             labels = [int(rng.choice(3, p=chances[part])) for part in parts]
-        told = [[f"y{label}", *self.row(row)] for label, row in zip(labels, rows, strict=True)]
+        texts = [[f"y{label}", *self.row(row)] for label, row in zip(labels, rows, strict=True)]
         target = Column(TARGET, "nominal", ("y0", "y1", "y2"))
-        table = Table.from_arrays(told, schema=Schema((target, *self.space.columns)))
+        table = Table.from_arrays(texts, schema=Schema((target, *self.space.columns)))
         posterior = LabelListPosterior(
             table, TARGET, self.rate, self.size, self.alpha, 2, min_support=0.0
         )

@@ -26,7 +26,7 @@ def test_trees_are_those_of_the_slow_twin(seed, penalty):
     price = {"none": 0.0, "once": 1.5, "per_row": 0.03}[penalty]
     sizes = rng.uniform(0.2, 1.0, 160)
     buying = grower.buying(price, sizes)
-    told = {
+    by_name = {
         "once": price if penalty == "once" else 0.0,
         "per_row": price if penalty == "per_row" else 0.0,
         "bought": np.zeros(items.n_items, bool),
@@ -43,12 +43,12 @@ def test_trees_are_those_of_the_slow_twin(seed, penalty):
         before = added.copy()
         tree = grower.grow(buying, gradients, curvatures, added)
         twin = slow_trees.grown(
-            codes, grower.data.n_bins, gradients, curvatures, growth, incurred, items.costs, told
+            codes, grower.data.n_bins, gradients, curvatures, growth, incurred, items.costs, by_name
         )
         assert_allclose(added - before, slow_trees.scores(twin, 160), rtol=1e-9, atol=1e-12)
-        assert (buying.bought == told["bought"]).all()
+        assert (buying.bought == by_name["bought"]).all()
         if penalty == "per_row":
-            assert (buying.paid.astype(bool) == told["paid"]).all()
+            assert (buying.paid.astype(bool) == by_name["paid"]).all()
         assert (tree.column >= 0).any()
     assert_allclose(added - before, grower.scores([tree], np.zeros(1)).of(rows, rows[0])[:, 0])
     if penalty != "none":  # nothing is worth such a price

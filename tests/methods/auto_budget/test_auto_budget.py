@@ -188,9 +188,9 @@ def test_the_print_says_how_near_the_others_were(model):
     """Else nobody knows that a simpler method would have been as good."""
     last = model._firsts["l1"]
     assert last.above == pytest.approx(last.error - model.validation_error_)
-    told = str(model)
-    assert "above the chosen" in told
-    assert f"{100 * last.above:.1f} ± {100 * last.above_error:.1f} points" in told
+    text = str(model)
+    assert "above the chosen" in text
+    assert f"{100 * last.above:.1f} ± {100 * last.above_error:.1f} points" in text
 
 
 def test_ctrl_c_keeps_what_was_tried(monkeypatch):

@@ -21,8 +21,8 @@ def scored(method, budget, n_wrong, of_method, cost=None, first=0):
     """Return one that gets `n_wrong` rows wrong, from the row `first` on."""
     wrong = np.zeros(N, bool)
     wrong[first : first + n_wrong] = True
-    told = MethodScore(method, budget, n_wrong / N, 0.0, budget if cost is None else cost)
-    return ScoredClassifier(told, None, wrong, np.full(N, of_method))
+    result = MethodScore(method, budget, n_wrong / N, 0.0, budget if cost is None else cost)
+    return ScoredClassifier(result, None, wrong, np.full(N, of_method))
 
 
 def chosen(found, budget):

@@ -109,8 +109,8 @@ def test_evidence_that_no_row_agrees_with_leaves_the_pseudo_counts() -> None:
     assert given.conditions_probability == pytest.approx(2 / (3 + 8))
     assert given.probabilities.tolist() == [1.0]
     assert set(given.sample_codes(50, np.random.default_rng(0))[2]) == {0, 1}
-    told = "a is y and b is v and c is 1: 0 of 0 rows, probability 0.5, density 0.5, 1 x uniform"
-    assert given.explain({"a": "y", "b": "v", "c": 1}) == told
+    text = "a is y and b is v and c is 1: 0 of 0 rows, probability 0.5, density 0.5, 1 x uniform"
+    assert given.explain({"a": "y", "b": "v", "c": 1}) == text
     assert model.explain({"a": "x", "b": None, "c": None}) == (
         "a is x: 2 of 3 rows, probability 0.5455, average density in this group 0.1364 "
         "(1.09 x uniform)"

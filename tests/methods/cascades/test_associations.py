@@ -18,8 +18,8 @@ STARTS = np.cumsum((0, *N_LEVELS))
 
 def joint_of(codes):
     """Return the shares of pairs of levels, (L, L), of rows (n, p)."""
-    told = np.concatenate([np.eye(m)[codes[:, j]] for j, m in enumerate(N_LEVELS)], axis=1)
-    return told.T @ told / len(codes)
+    result = np.concatenate([np.eye(m)[codes[:, j]] for j, m in enumerate(N_LEVELS)], axis=1)
+    return result.T @ result / len(codes)
 
 
 def independent(rng, n=300):
@@ -63,13 +63,13 @@ def test_terminal_report_json_and_picture_show_them(rng, tmp_path):
     """A single box says nothing about the rows."""
     model = BranchCascade(**ONE_LEAF).fit(frame_of(rng))
     (found,) = model.tree_.associations
-    told = str(model)
-    assert f"c0 and c4 {found.information:.3f}" in " ".join(told.split())
-    assert found.words(model.schema_) in told
-    assert "with: " not in told  # no such line is printed
+    text = str(model)
+    assert f"c0 and c4 {found.information:.3f}" in " ".join(text.split())
+    assert found.words(model.schema_) in text
+    assert "with: " not in text  # no such line is printed
     path, html = tmp_path / "m.json", tmp_path / "m.html"
     model.save(path)
-    assert run("show", path).stdout == told + "\n"
+    assert run("show", path).stdout == text + "\n"
     run("show", path, "--html", html)
     assert f"{found.information:.3f} nats" in html.read_text(encoding="utf-8")
     (record,) = json.loads(run("show", path, "--json").stdout)["associations"]
@@ -87,8 +87,8 @@ def test_trees_with_splits_and_conditions_show_none(rng):
     one = BranchCascade(**ONE_LEAF).fit(frame)
     assert "strongest" not in str(one.condition({"c0": "a"}))
     independent_leaf = BranchCascade(**{**ONE_LEAF, "leaf": "independent"}).fit(frame)
-    told = str(independent_leaf)
-    assert "No two columns clearly depend on each other in this model." in told
+    text = str(independent_leaf)
+    assert "No two columns clearly depend on each other in this model." in text
     assert independent_leaf.to_dict()["associations"] == []
 
 

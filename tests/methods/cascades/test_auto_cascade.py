@@ -34,11 +34,11 @@ def chains_of(n_columns, n_rows, seed):
     """Columns each of which mostly repeats the one before: one dependent leaf says it all."""
     rng = np.random.default_rng(seed)
     column = rng.integers(3, size=n_rows)
-    told = {}
+    by_name = {}
     for j in range(n_columns):
         column = np.where(rng.random(n_rows) < 0.75, column, rng.integers(3, size=n_rows))
-        told[f"c{j}"] = column.astype(str)
-    return pd.DataFrame(told)
+        by_name[f"c{j}"] = column.astype(str)
+    return pd.DataFrame(by_name)
 
 
 @pytest.fixture
@@ -185,11 +185,11 @@ def classes_of(n_rows, noise, seed):
     """Ten columns that mostly repeat the class of their row, or nothing if all is noise."""
     rng = np.random.default_rng(seed)
     places = rng.integers(4, size=n_rows)
-    told = {}
+    by_name = {}
     for j in range(10):
         kept = np.where(rng.random(n_rows) < noise, rng.integers(3, size=n_rows), places * (j + 1))
-        told[f"c{j}"] = (kept % 3).astype(str)
-    return pd.DataFrame(told)
+        by_name[f"c{j}"] = (kept % 3).astype(str)
+    return pd.DataFrame(by_name)
 
 
 WEIGHTS = {"cascade": 0.25, "independent": 0.35, "hidden": 0.3, "continuous": 0.1}
@@ -288,8 +288,8 @@ def test_rows_that_are_scored_are_drawn_by_their_number(draw, monkeypatch):
     """A row that is a quarter of a table must count for a quarter, however many are scored."""
     monkeypatch.setattr(held_out, "_sample", draw)
     rare = np.divmod(np.arange(3_000), 60)
-    told = [["x"] * 1_000 + [f"l{code}" for code in codes] for codes in rare]
-    table = bayescascade.Table.from_frame(pd.DataFrame(dict(zip("ab", told, strict=True))))
+    texts = [["x"] * 1_000 + [f"l{code}" for code in codes] for codes in rare]
+    table = bayescascade.Table.from_frame(pd.DataFrame(dict(zip("ab", texts, strict=True))))
     folds = held_out.HeldOutSplits.of(table, 0, 1, 2e9)
     deep = held_out.Candidate("branch", {"leaf": "dependent", **ONE_SPLIT}, operations=1e9)
     ((_, held),) = folds.cut(1).folds

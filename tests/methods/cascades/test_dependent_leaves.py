@@ -115,10 +115,10 @@ def test_the_temper_is_chosen_by_rows_held_out(monkeypatch):
     np.testing.assert_array_equal(
         model.score_samples(weather()), fitted(temper=50.0, max_depth=2).score_samples(weather())
     )
-    told = " ".join(str(model).split())
-    assert "temper chosen on held-out rows, which is not Bayes" in told
-    assert "tempered at 50 rows, is more probable" in told
-    assert "log evidence" not in told
+    text = " ".join(str(model).split())
+    assert "temper chosen on held-out rows, which is not Bayes" in text
+    assert "tempered at 50 rows, is more probable" in text
+    assert "log evidence" not in text
     few = BranchCascade(**DEPENDENT, temper="auto").fit(weather().head(3))
     assert few.exact_.temper is None
     assert len(asked) == 5

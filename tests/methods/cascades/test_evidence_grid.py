@@ -32,8 +32,8 @@ def test_every_combination_is_solved_sorted_and_printed():
     assert header.split() == ["log", "evidence", "below", "best", "leaves"]
     first = next(line for line in lines if "0.00" in line)
     assert first.split()[-1] == str(points[0].n_leaves)
-    told = {line.split("  ")[0].split(", ", 1)[1] for line in lines}
-    assert told >= {"expected_leaves 2, leaf uniform", "leaf independent"}
+    result = {line.split("  ")[0].split(", ", 1)[1] for line in lines}
+    assert result >= {"expected_leaves 2, leaf uniform", "leaf independent"}
     assert max(map(len, [header, *lines])) <= 80
 
 

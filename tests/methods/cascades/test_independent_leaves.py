@@ -33,8 +33,8 @@ def weather(blue=None, grey=None, counts=(30.0, 90.0)):
     """Return a tree split by sky, from what the levels inside its leaves have but by width."""
     even = {"wind": [1 / 3] * 3, "rain": np.array([1, 4, 15, 1]) / 21, "town": [0.2] * 5}
     rows = []
-    for sky, told in (([1, 0], blue or {}), ([0, 1], grey or {})):
-        inside = {"sky": sky, **even, **told}
+    for sky, text in (([1, 0], blue or {}), ([0, 1], grey or {})):
+        inside = {"sky": sky, **even, **text}
         rows.append(np.concatenate([inside[name] for name in WEATHER.names]))
     tree = Tree.from_nested((0, [((0,), None), ((1,), None)]), [True, False, False, True])
     weights = np.array([sum(counts), *counts])

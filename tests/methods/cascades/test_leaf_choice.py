@@ -158,11 +158,11 @@ def test_long_steps_are_fewer():
 def test_words_count_nats():
     """Sums are compared with sums, and trees with trees."""
     choice = LeafChoice({"uniform": -12.0, "dependent": -9.5}, {"uniform": -8.0})
-    told = "leaf dependent (log posterior of the best tree 2.5 nats above uniform leaves"
-    assert (choice.leaf, choice.words()) == ("dependent", f"{told})")
+    text = "leaf dependent (log posterior of the best tree 2.5 nats above uniform leaves"
+    assert (choice.leaf, choice.words()) == ("dependent", f"{text})")
     choice.best["independent"] = -10.0
-    assert choice.words() == f"{told} and 0.5 nats above independent leaves)"
+    assert choice.words() == f"{text} and 0.5 nats above independent leaves)"
     del choice.best["independent"]
     choice.sums["dependent"] = -9.0
-    told = "leaf uniform (log evidence 1.0 nats above dependent leaves)"
-    assert (choice.leaf, choice.words()) == ("uniform", told)
+    text = "leaf uniform (log evidence 1.0 nats above dependent leaves)"
+    assert (choice.leaf, choice.words()) == ("uniform", text)

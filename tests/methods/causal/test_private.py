@@ -161,7 +161,7 @@ def test_rows_as_they_mostly_are_pass_what_is_proposed(score, protect):
 
 def test_what_is_promised_is_never_rounded_down():
     release = made().fit(*tanh_pair(50)).release_
-    for epsilon, told in [
+    for epsilon, text in [
         (0.001, "1.00101"),
         (1.0, "2.72"),
         (1.2, "3.33"),
@@ -169,7 +169,7 @@ def test_what_is_promised_is_never_rounded_down():
         (50.0, "e^50"),
     ]:
         guarantee = replace(release, epsilon=epsilon, is_private=True).guarantee
-        assert f"more than {told} times" in guarantee
+        assert f"more than {text} times" in guarantee
 
 
 def test_real_noise_is_private_and_is_not_seeded():

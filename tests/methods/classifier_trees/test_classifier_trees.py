@@ -57,8 +57,8 @@ def test_prunings_are_the_best_for_every_tradeoff(basis, seed):
         cost = float(items.total(items.paid(pruned.has[pruned.apply(V)])).mean())
         every.append((error, cost))
     for one in path:
-        told = float((one.tree.predict_proba(V).argmax(axis=1) != v).mean())
-        assert one.error == pytest.approx(told)
+        result = float((one.tree.predict_proba(V).argmax(axis=1) != v).mean())
+        assert one.error == pytest.approx(result)
         for error, cost in every:
             assert one.error + one.tradeoff * one.cost <= error + one.tradeoff * cost + 1e-12
     for tradeoff in np.geomspace(1e-4, 1.0, 25):

@@ -325,13 +325,13 @@ def test_rules_that_were_measured_stay_with_the_model(tmp_path):
     )
     model.save(tmp_path / "model.json")
     loaded = bayescascade.load(tmp_path / "model.json")
-    told = model.to_dict()
+    record = model.to_dict()
     for one in (model, loaded):
         assert one.effect_rules_.to_dict() == rules.to_dict()
-        assert all(text in " ".join(str(one).split()) for text in told["sentences"])
-    assert sum("The treatment helps" in text for text in told["sentences"]) >= 1
-    assert told["rules"]["measured"][0]["group"] == "all rows"
-    for one in told["rules"]["measured"]:
+        assert all(text in " ".join(str(one).split()) for text in record["sentences"])
+    assert sum("The treatment helps" in text for text in record["sentences"]) >= 1
+    assert record["rules"]["measured"][0]["group"] == "all rows"
+    for one in record["rules"]["measured"]:
         assert ("reason" in one) == (one["effect"] is None)
     model.fit(X[learned], y[learned], t[learned], 0.5)
     assert model.effect_rules_ is None

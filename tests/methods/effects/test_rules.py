@@ -99,19 +99,19 @@ def _misses(rng, gain, *, seen):
         learned, others = slice(0, 300), slice(300, None)
         h = KNeighborsRegressor(20).fit(X[learned], outcomes[learned]).predict
         measured = learned if seen else others
-        told = EffectRules(kind="tree", n_associations=0, random_state=0).fit(
+        result = EffectRules(kind="tree", n_associations=0, random_state=0).fit(
             X[learned],
             h(X[learned]),
             (X[measured], h(X[measured]), good[measured], treated[measured]),
         )
         many = rng.uniform(-1, 1, (4000, 3))
-        parts = told.rules_.part_of_codes(
-            told._coded(told.schema_, pd.DataFrame(many, columns=told.schema_.names))
+        parts = result.rules_.part_of_codes(
+            result._coded(result.schema_, pd.DataFrame(many, columns=result.schema_.names))
         )
-        truth = [gain * (many[parts == k, 0] > 0).mean() for k in range(told.rules_.n_rules + 1)]
-        each = told.effects_.intervals()
+        truth = [gain * (many[parts == k, 0] > 0).mean() for k in range(result.rules_.n_rules + 1)]
+        each = result.effects_.intervals()
         misses += [not low <= one <= high for one, (low, high) in zip(truth, each, strict=True)]
-        low, high = told.effects_.intervals(together=True).T
+        low, high = result.effects_.intervals(together=True).T
         sets.append(bool(((truth < low) | (truth > high)).any()))
     return misses, sets
 
@@ -145,9 +145,9 @@ def test_rules_of_a_rule(rng):
     truth = (frame["sex"] == "m") & (frame["age"] < 50)
     h = np.where(truth, 0.3, -0.1) + rng.normal(0, 0.2, 600)
     for kind in ("list", "tree"):
-        told = EffectRules(kind=kind, random_state=0).fit(frame, h)
-        assert (told.predict(frame) == truth).mean() > 0.97
-        assert told.effects_ is None
+        result = EffectRules(kind=kind, random_state=0).fit(frame, h)
+        assert (result.predict(frame) == truth).mean() > 0.97
+        assert result.effects_ is None
 
 
 def test_sentences_say_for_whom_and_why_not(rng):
@@ -157,16 +157,16 @@ def test_sentences_say_for_whom_and_why_not(rng):
     treated = np.where(helps, rng.random(600) < 0.5, np.cumsum(~helps) <= 3)
     y = (rng.random(600) < 0.2 + 0.6 * (helps & treated)).astype(float)
     h = np.where(helps, 0.5, -0.1)
-    told = EffectRules(kind="tree", n_associations=0, random_state=0).fit(
+    result = EffectRules(kind="tree", n_associations=0, random_state=0).fit(
         frame, h, (frame, h, y, treated, np.where(helps, 0.5, 0.01))
     )
-    found = told.to_dict()
+    found = result.to_dict()
     words = found["sentences"]
     assert "held-out rows" in words[0]
     assert sum("helps" in text and "sex is" in text for text in words) == 1
     assert any("an arm has too few held-out rows" in text for text in words)
     assert [one.get("reason") for one in found["measured"][1:]].count("3 treated rows") == 1
-    assert "3 treated rows" in str(told)
+    assert "3 treated rows" in str(result)
     alike = EffectRules(n_associations=0, random_state=0).fit(
         frame, np.full(600, 0.3), (frame, np.full(600, 0.3), y, treated)
     )

@@ -130,8 +130,8 @@ def test_a_budget_below_all_first_trees_names_the_least(rng, tmp_path):
     assert (model.forest_.n_splits, model.validation_cost_) == (0, 0.0)
     assert model.commonest_class_ == model.predict(X_val)[0]
     (least,) = model.cost_path_.tolist()
-    told = f"costs 1; all rows get the same prediction; the cheapest first tree costs {least:.2f} a"
-    assert told in model.nothing_read_text
+    text = f"costs 1; all rows get the same prediction; the cheapest first tree costs {least:.2f} a"
+    assert text in model.nothing_read_text
     model.save(tmp_path / "forest.json")
     assert str(load(tmp_path / "forest.json")) == str(model)
     fitted = model.set_params(budget=least).fit(X, y, X_val, y_val)

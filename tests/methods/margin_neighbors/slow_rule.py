@@ -28,7 +28,7 @@ def route(rows, parts, labels, weights, offset, features, price, row, own, how):
     tradeoff, rest, ties, threshold, least_gain, most, max_cost.
     """
     d = len(features)
-    measured, known, told = [], [], []
+    measured, known, result = [], [], []
     while True:
         near = list(range(len(rows)))
         if known:
@@ -60,14 +60,14 @@ def route(rows, parts, labels, weights, offset, features, price, row, own, how):
         scores = scores + means[[j for j in range(d) if j not in known]].sum(axis=0)
         votes = np.bincount(np.array(labels)[near], share)
         gain = -np.inf if best is None else best[1] - accuracy
-        told.append((accuracy, gain, spent, scores, votes))
+        result.append((accuracy, gain, spent, scores, votes))
         if (
             best is None
             or len(measured) >= how["most"]
             or accuracy > how["threshold"] + 1e-9
             or gain <= how["least_gain"]
         ):
-            return measured, told
+            return measured, result
         measured.append(best[0])
         if not np.isnan(row[features[best[0]][0]]):
             known.append(best[0])

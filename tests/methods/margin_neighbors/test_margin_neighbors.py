@@ -79,13 +79,13 @@ def compare(model, X, max_cost=math.inf):
         "max_cost": max_cost,
     }
     for i in range(len(X)):
-        order, told = slow_rule.route(
+        order, result = slow_rule.route(
             around.cells(around.rows), around.parts, around.labels, around.weights,
             around.full.offset, features, price, cells[i], own[i], how,
         )  # fmt: skip
         assert found.order[i][found.order[i] >= 0].tolist() == order
         assert found.n_steps[i] == len(order)
-        for step, (accuracy, gain, cost, scores, votes) in enumerate(told):
+        for step, (accuracy, gain, cost, scores, votes) in enumerate(result):
             assert_allclose(found.accuracy[i, step], accuracy, atol=1e-9)
             assert_allclose(found.gains[i, step], gain, atol=1e-9)
             assert_allclose(found.costs[i, step], cost, atol=1e-9)
@@ -317,10 +317,10 @@ def test_a_row_is_no_neighbor_of_its_own():
     how = {"n_neighbors": 1, "tradeoff": 0.0, "stop": "number", "max_features": 3, "ties": "first"}
     model = MarginNeighborsClassifier(LogisticRegression(), margins="in_sample", **how).fit(X, y)
     around, rule = model._asks.around, model.rule_
-    told = around.routes(around.rows, rule, rule.limits, own=np.arange(80))
+    result = around.routes(around.rows, rule, rule.limits, own=np.arange(80))
     distances = cdist(around.columns.T, around.columns.T)
     np.fill_diagonal(distances, np.inf)
-    votes = told.votes[:, 3].argmax(axis=1)
+    votes = result.votes[:, 3].argmax(axis=1)
     np.testing.assert_array_equal(votes, around.labels[distances.argmin(axis=1)])
 
 

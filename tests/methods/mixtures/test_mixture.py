@@ -163,9 +163,9 @@ def test_planted_classes_are_found_and_told():
     assert model.entropy_ > 0.9
     assert_allclose(model.learned_.probabilities, [0.7, 0.3], atol=0.05)
     assert ((model.class_probabilities(rows)[:, 0] > 0.5) == is_first).mean() > 0.97
-    told = model.classes_[model.classes_["class"] == 2]
-    assert set(told["level"]) <= {"True", "False"}
-    assert (abs(told["inside"] - told["all_rows"]) > 0.4).all()
+    result = model.classes_[model.classes_["class"] == 2]
+    assert set(result["level"]) <= {"True", "False"}
+    assert (abs(result["inside"] - result["all_rows"]) > 0.4).all()
     page = str(model)
     assert "2 classes" in page
     assert "not proved" in page

@@ -115,14 +115,14 @@ def test_a_sample_of_the_rows_tells_all_of_them():
     state = some_state(target)
     rows, ends = target.rows.rows, target.rows.ends
     parts = np.array_split(np.random.default_rng(0).permutation(len(rows)), 3)
-    told = []
+    texts = []
     for part in parts:
         part.sort()
         batch = ClassedRows(rows[part], np.searchsorted(part, ends))
         value, gradient = target.density_of(batch, len(rows) / len(part), state)
-        told.append(np.append(gradient, value))
+        texts.append(np.append(gradient, value))
     value, gradient = target.log_density_and_gradient(state)
-    assert_allclose(np.mean(told, axis=0), np.append(gradient, value), rtol=1e-9, atol=1e-9)
+    assert_allclose(np.mean(texts, axis=0), np.append(gradient, value), rtol=1e-9, atol=1e-9)
 
 
 def test_prior_is_around_class_means():

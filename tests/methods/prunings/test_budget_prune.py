@@ -387,14 +387,14 @@ def test_a_budget_that_buys_nothing_is_told_what_would_do():
     frame = pd.DataFrame(X, columns=["x0", "x1"])
     forest = RandomForestClassifier(3, max_features=None, random_state=0)
     model = BudgetPruneClassifier(forest, costs=costs, budget=1.5).fit(frame, y)
-    told = (
+    text = (
         "budget 1.5 buys nothing, and the cheapest first feature of its trees, x0 with blood "
         "(group), costs 5; all rows get the same prediction"
     )
-    assert model.nothing_read_text == told
+    assert model.nothing_read_text == text
     path = model.path(budgets=[1.0, 1.5, 6.0])
     for one in (model, path):
-        assert " ".join(str(one).split()).count(told) == 1
+        assert " ".join(str(one).split()).count(text) == 1
     assert "budget 1 buys" not in str(path)
     assert "buys nothing" not in str(path[2])
 

@@ -120,10 +120,10 @@ def test_where_all_other_rows_are_taken_a_user_must_decide(halves):
         BudgetPruneClassifier(tree, errors="validation").fit(X, y, X_val, y_val)
     for given in ({"tradeoff": 0.01}, {"budget": 2.0}):
         BudgetPruneClassifier(bagged, errors="out_of_bag", **given).fit(X, y)
-        told = str(
+        text = str(
             BudgetPruneClassifier(tree, errors="validation", **given).fit(X, y, X_val, y_val)
         )
-        assert "chosen on held-out rows" not in told
+        assert "chosen on held-out rows" not in text
 
 
 @pytest.mark.parametrize("is_fitted", [False, True])

@@ -70,12 +70,12 @@ def agreement_laws(edge_signs, beta):
 
 def smallest_delta(one, other, epsilon, n=1):
     """Return the least delta of n draws from either law, by all their outcomes."""
-    told = 0.0
+    text = 0.0
     for p, q in ((one, other), (other, one)):
         total = 0.0
         for outcome in itertools.product(p, repeat=n):
             ours = math.prod(p[v] for v in outcome)
             theirs = math.prod(q.get(v, 0.0) for v in outcome)
             total += max(0.0, ours - math.exp(epsilon) * theirs)
-        told = max(told, total)
-    return told
+        text = max(text, total)
+    return text

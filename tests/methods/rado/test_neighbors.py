@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from bayescascade import DataError, ParameterError, Rados
-from tests.fuzz.neighbors import check_alike, told
+from tests.fuzz.neighbors import check_alike, revealed
 
 N = 40
 
@@ -48,6 +48,6 @@ def test_no_cell_decides_how_its_column_is_read():
     for cell in (0.5, "0.5", "true", False, -1e300):
         X = [pd.DataFrame({"x": pd.Series(cells, dtype=object)}) for cells in (plain, [*plain])]
         X[1].loc[3, "x"] = cell
-        check_alike(*(told(lambda frame=frame: noisy(frame, y)) for frame in X))
+        check_alike(*(revealed(lambda frame=frame: noisy(frame, y)) for frame in X))
     huge = noisy(np.full((N, 1), 1.2e308), y, edge_bounds=(1e308, 1.7e308))
     assert np.isfinite(huge.reading.center).all()

@@ -321,9 +321,9 @@ def test_noise_is_that_of_the_promise():
     for noise_on in ("edges", "rados"):
         ledger = PrivacyLedger(1.0, 1e-5)
         given = {**GAUSSIAN, "noise_on": noise_on, "noise": "simulated", "random_state": 1}
-        told = Rados.sample_gaussian(X, y, **given, n_rados=2_000, support=1, ledger=ledger)
-        assert told.values.std() == pytest.approx(scale_of(told), rel=0.05)  # edges are below 1
-        assert scale_of(told) > 10
+        result = Rados.sample_gaussian(X, y, **given, n_rados=2_000, support=1, ledger=ledger)
+        assert result.values.std() == pytest.approx(scale_of(result), rel=0.05)  # edges are below 1
+        assert scale_of(result) > 10
         with pytest.raises(PrivacyError):
             Rados.sample_gaussian(X, y, **given, ledger=ledger)
 

@@ -281,13 +281,13 @@ def test_forged_files_are_refused(tmp_path):
         {"promise": {**promise, "feature": "z"}}, {"promise": {**promise, "protects": "rows"}},
     )]  # fmt: skip
     contents = [{"values": values, "about": json.dumps(one)} for one in forged]
-    told = json.dumps(about)
+    result = json.dumps(about)
     contents += [
         {"values": values},
-        {"values": values[:, :2], "about": told},
-        {"values": values * np.nan, "about": told},
-        {"values": values.astype(np.float32), "about": told},
-        {"values": np.array([[Bomb()]], dtype=object), "about": told},
+        {"values": values[:, :2], "about": result},
+        {"values": values * np.nan, "about": result},
+        {"values": values.astype(np.float32), "about": result},
+        {"values": np.array([[Bomb()]], dtype=object), "about": result},
         {"values": values, "about": np.array(Bomb(), dtype=object)},
         {"values": values, "about": "{"},
     ]
@@ -297,7 +297,7 @@ def test_forged_files_are_refused(tmp_path):
         with refused("bad.npz", ModelFileError) as caught:
             Rados.load(bad)
         assert "\n" not in str(caught.value)
-    np.savez_compressed(bad, values=values, about=told)  # which may hide how large it is
+    np.savez_compressed(bad, values=values, about=result)  # which may hide how large it is
     with refused("compression", ModelFileError):
         Rados.load(bad)
     header = b"\x93NUMPY\x01\x00" + (118).to_bytes(2, "little")
@@ -305,7 +305,7 @@ def test_forged_files_are_refused(tmp_path):
     with zipfile.ZipFile(bad, "w") as archive:
         archive.writestr("values.npy", header + shape.ljust(117) + b"\n")
         text = io.BytesIO()
-        np.save(text, np.array(told))
+        np.save(text, np.array(result))
         archive.writestr("about.npy", text.getvalue())
     for content in (bad.read_bytes(), good.read_bytes()[:-30], b"", b"PK"):
         bad.write_bytes(content)

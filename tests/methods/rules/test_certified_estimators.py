@@ -83,9 +83,9 @@ def test_the_limit_is_of_the_whole_fit(fit, monkeypatch):
     model = fit(time_limit=0.1, **many)
     assert len(heard) == n_heard
     assert model.exact_.n_visited == 1
-    told = " ".join(str(model).split())
+    text = " ".join(str(model).split())
     ended = "stopped at the time limit of 0.1 s: best found so far; no list is"
-    assert (ended in told) == (model.exact_.gap > 0)
+    assert (ended in text) == (model.exact_.gap > 0)
 
 
 @both

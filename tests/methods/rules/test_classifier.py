@@ -44,8 +44,8 @@ def test_probabilities_are_those_of_the_rule_that_fires():
     found = model.predict_proba(frame)
     assert found.shape == (60, 2)
     for (_, row), probabilities in zip(frame.iterrows(), found, strict=True):
-        told = float(model.explain(row).split("P(lived) = ")[1].split(" ")[0])
-        assert probabilities[1] == pytest.approx(told, abs=0.0051)
+        result = float(model.explain(row).split("P(lived) = ")[1].split(" ")[0])
+        assert probabilities[1] == pytest.approx(result, abs=0.0051)
     assert_array_equal(model.predict(frame), model.classes_[found.argmax(axis=1)])
 
 
@@ -74,8 +74,8 @@ def test_average_is_the_mean_over_draws():
     assert_allclose(model.predict_proba(frame), total / len(chosen), atol=1e-12)
     assert_allclose(classifier(predictive="average").predict_proba(frame), total / len(chosen))
     assert "predictive average" in str(model)
-    told = re.search(r"; average over draws: P\(lived\) = (\S+)", model.explain(frame.iloc[0]))
-    assert float(told[1]) == pytest.approx(model.predict_proba(frame)[0, 1], abs=0.0051)
+    result = re.search(r"; average over draws: P\(lived\) = (\S+)", model.explain(frame.iloc[0]))
+    assert float(result[1]) == pytest.approx(model.predict_proba(frame)[0, 1], abs=0.0051)
     for quick in (classifier(predictive="map"), classifier(search="anneal")):
         best = quick.rules_.probabilities[quick.rules_.part_of_codes(quick.encode(frame))]
         assert_array_equal(quick.predict_proba(frame), best)

@@ -357,10 +357,10 @@ def test_bounds_without_slack_of_unlisted_cells_are_seen(monkeypatch):
 def test_the_trace_ends_in_the_result(rng, monkeypatch):
     """Whoever draws the gap over time needs a lower curve that rises, and an upper that falls."""
     monkeypatch.setattr(search_module, "_SECONDS_BETWEEN_REPORTS", 0.0)
-    told = []
-    found = best_list(games(3, rng, noise=0.2), progress=told.append, max_visited=300)
-    assert set(told) <= set(found.trace)
-    assert len(told) > 10
+    texts = []
+    found = best_list(games(3, rng, noise=0.2), progress=texts.append, max_visited=300)
+    assert set(texts) <= set(found.trace)
+    assert len(texts) > 10
     seconds, visited, lower, upper = np.array(found.trace).T
     for rising in (seconds, visited, lower, -upper):
         assert np.all(np.diff(rising) >= -ROUNDING)

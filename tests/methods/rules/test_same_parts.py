@@ -76,17 +76,17 @@ def test_shares_of_what_is_shown_are_counted_among_the_draws():
         same["every"] += n * (groups == set(own.values()))
         for part, rows in own.items():
             same[part] += n * (rows in groups)
-    told = model.summary_.as_best
+    result = model.summary_.as_best
     expected = [same.pop("every"), drawn[shown], *same.values()]
-    assert list(told.values()) == pytest.approx([n / total for n in expected])
-    assert told["every word"] < told["every part"] < told["rule 1"]
-    assert f"the same groups ({told['every part']:.2f})" in str(model)
+    assert list(result.values()) == pytest.approx([n / total for n in expected])
+    assert result["every word"] < result["every part"] < result["rule 1"]
+    assert f"the same groups ({result['every part']:.2f})" in str(model)
 
 
 def test_a_small_share_is_not_printed_as_none():
     """0.00 reads as impossible."""
-    (told,) = shares_page({}, {"every part": 0.004, "every word": 0.0})
-    assert told.pieces == ["the same groups (under 0.01)", "the same list (0.00)"]
+    (text,) = shares_page({}, {"every part": 0.004, "every word": 0.0})
+    assert text.pieces == ["the same groups (under 0.01)", "the same list (0.00)"]
 
 
 def test_a_shown_rule_without_rows_has_no_share():

@@ -122,10 +122,10 @@ def test_budgets_below_all_leave_sensors_silent(make, tmp_path):
     made = make(tradeoff=0.01, **{**HOW, "budget": 0.05, "n_steps": 20}).fit(X, y)
     assert made.held_out_cost_ == made.activation_cost(X).max() == 0.0
     assert len(set(made.predict(X).tolist())) == 1
-    told = "budget 0.05: no sensor sends; the cheapest sensor, wrist, costs 1; all rows get the"
-    assert made.nothing_read_text.startswith(told)
+    text = "budget 0.05: no sensor sends; the cheapest sensor, wrist, costs 1; all rows get the"
+    assert made.nothing_read_text.startswith(text)
     made.save(tmp_path / "m.json")
-    assert told in " ".join(str(bayescascade.load(tmp_path / "m.json")).split())
+    assert text in " ".join(str(bayescascade.load(tmp_path / "m.json")).split())
     assert not make(**{**HOW, "n_steps": 20, "budget": 3}).fit(X, y).nothing_read_text
 
 

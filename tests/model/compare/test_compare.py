@@ -31,12 +31,12 @@ def test_the_frame_is_what_is_printed():
 def test_a_density_of_ones_own_is_compared_and_left_as_it_was():
     """The same settings must score as the listed ones do, whatever the name."""
     table, mine = Table.from_csv(TITANIC), DensityEstimationTree(random_state=5)
-    told: list[str] = []
+    texts: list[str] = []
     models = {"mine": mine, "det": "det"}
     found = compare(
-        table, models=models, n_halvings=2, random_state=0, done=lambda o: told.append(o.model)
+        table, models=models, n_halvings=2, random_state=0, done=lambda o: texts.append(o.model)
     )
-    assert told == ["mine", "det"] * 2
+    assert texts == ["mine", "det"] * 2
     assert (mine.random_state, hasattr(mine, "schema_")) == (5, False)
     assert found.table["title"].tolist() == ["mine", "density estimation tree"]
     assert found.log_likelihoods("mine") == pytest.approx(found.log_likelihoods("det"), abs=0.05)

@@ -31,7 +31,7 @@ def those(names):
     return {name: Contender.of(DENSITIES[name]) for name in names}
 
 
-def told(outcome):
+def without_seconds(outcome):
     """Return an outcome without what differs from run to run."""
     return replace(outcome, seconds=0.0)
 
@@ -39,12 +39,16 @@ def told(outcome):
 def test_outcomes_depend_on_the_seed_alone():
     """A model's figures must not change with the models beside it, or with more halvings."""
     table = Table.from_csv(TITANIC)
-    everything = [told(o) for o in outcomes_of(table, those(QUICK), repeats=3, seed=5)]
-    assert [told(o) for o in outcomes_of(table, those(QUICK), repeats=3, seed=5)] == everything
+    everything = [without_seconds(o) for o in outcomes_of(table, those(QUICK), repeats=3, seed=5)]
+    assert [
+        without_seconds(o) for o in outcomes_of(table, those(QUICK), repeats=3, seed=5)
+    ] == everything
     assert len({o.log_likelihood for o in everything}) == len(everything)  # other halves each time
-    alone = [told(o) for o in outcomes_of(table, those(["det"]), repeats=2, seed=5, n_jobs=2)]
+    alone = [
+        without_seconds(o) for o in outcomes_of(table, those(["det"]), repeats=2, seed=5, n_jobs=2)
+    ]
     assert alone == [o for o in everything if o.model == "det"][:2]
-    other = [told(o) for o in outcomes_of(table, those(QUICK), repeats=3, seed=6)]
+    other = [without_seconds(o) for o in outcomes_of(table, those(QUICK), repeats=3, seed=6)]
     assert {o.log_likelihood for o in other}.isdisjoint(o.log_likelihood for o in everything)
 
 
@@ -74,9 +78,13 @@ def test_workers_change_no_outcome(monkeypatch):
     monkeypatch.setattr(halvings, "WORTH_WORKERS", 0.0)
     table, models = Table.from_csv(TITANIC), those(QUICK) | {"pid": Contender("pid", learn_in)}
     with pytest.warns(UserWarning, match="told") as here:
-        alone = [told(o) for o in outcomes_of(table, models, repeats=3, seed=5, n_jobs=1)]
+        alone = [
+            without_seconds(o) for o in outcomes_of(table, models, repeats=3, seed=5, n_jobs=1)
+        ]
     with pytest.warns(UserWarning, match="told") as there:
-        beside = [told(o) for o in outcomes_of(table, models, repeats=3, seed=5, n_jobs=2)]
+        beside = [
+            without_seconds(o) for o in outcomes_of(table, models, repeats=3, seed=5, n_jobs=2)
+        ]
     for warned in (here, there):  # libraries warn of processes, too
         assert [str(one.message) for one in warned].count("told") == 3
     assert [replace(o, settings={}) for o in beside] == [replace(o, settings={}) for o in alone]

@@ -110,11 +110,11 @@ def test_costs_in_words():
 
 def test_progress_rises_to_one():
     """A progress bar that jumps back or never ends is worse than none."""
-    told = []
-    solve(BRANCH.on(MULTIWAY), progress=told.append)
-    assert told == sorted(told)
-    assert told[-1] == 1.0
-    assert all(0 <= share <= 1 for share in told)
+    texts = []
+    solve(BRANCH.on(MULTIWAY), progress=texts.append)
+    assert texts == sorted(texts)
+    assert texts[-1] == 1.0
+    assert all(0 <= share <= 1 for share in texts)
 
 
 def test_interrupts_are_seen_between_pieces(monkeypatch):

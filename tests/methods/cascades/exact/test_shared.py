@@ -160,13 +160,13 @@ def test_the_boxes_are_those_of_two_rows_or_more(monkeypatch):
     kept.run()
     monkeypatch.setattr(shared, "_PIECE", 4 * len(rows))
     monkeypatch.setattr(shared, "_MANY_VISITS", 0)
-    cut, told = SharedBoxes.of(posterior, plan, np.inf, np.inf), []
-    cut.run(n_jobs=2, progress=told.append)
+    cut, result = SharedBoxes.of(posterior, plan, np.inf, np.inf), []
+    cut.run(n_jobs=2, progress=result.append)
     assert np.array_equal(cut._values.mantissa, kept._values.mantissa)
     assert (cut.log_values() == kept.log_values()).all()
-    assert len(told) == 8
-    assert told == sorted(told)
-    assert told[-1] == 1.0
+    assert len(result) == 8
+    assert result == sorted(result)
+    assert result[-1] == 1.0
 
 
 def dense_table(n_columns):
