@@ -455,19 +455,20 @@ def _notes_of_bins(cut: Sequence[BinCollector]) -> list[str]:
     return [text]
 
 
-def _note_of_bins(one: BinCollector) -> str:
-    whole = "whole numbers" if one.is_whole else "numbers"
-    bins = "1 bin" if one.n_bins == 1 else f"{one.n_bins} bins with about equal numbers of rows"
-    text = f'column "{one.name}" holds {whole}, cut into {bins}; ' + _bins_words(
-        f'{{"{one.name}": BINS}}', one.typed_name
+def _note_of_bins(column: BinCollector) -> str:
+    whole = "whole numbers" if column.is_whole else "numbers"
+    bins = f"{column.n_bins} bins with about equal numbers of rows"
+    bins = "1 bin" if column.n_bins == 1 else bins
+    text = f'column "{column.name}" holds {whole}, cut into {bins}; ' + _bins_words(
+        f'{{"{column.name}": BINS}}', column.typed_name
     )
-    if one.may_be_nominal:
-        kept = typed(f"nominal={[one.name]}", f"--nominal {one.typed_name}")
+    if column.may_be_nominal:
+        kept = typed(f"nominal={[column.name]}", f"--nominal {column.typed_name}")
         text += f", {kept} keeps them as levels"
-    if one.is_beyond_exact:
+    if column.is_beyond_exact:
         text += "; bins ignore their digits after the 16th"
-    if one.may_identify:
-        text += f"; all are different: if they only identify rows, {one.drop_words}"
+    if column.may_identify:
+        text += f"; all are different: if they only identify rows, {column.drop_words}"
     return text
 
 

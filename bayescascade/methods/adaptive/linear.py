@@ -181,11 +181,11 @@ class LinearLearner:
 
     def posterior(self, fit: Fit | None, temperature: float) -> AdaptivePosterior:
         """Return the posterior over gates and local models with a fit's columns, or with none."""
-        one, share = self.problem, 1.0 if fit is None else fit.full_share
+        problem, share = self.problem, 1.0 if fit is None else fit.full_share
         return AdaptivePosterior(
-            one.rows[:, self._columns(fit)][:, :-1], one.labels, one.full_losses, one.n_classes,
-            full_share=share, weights=one.weights, ridge=one.ridge, temperature=temperature,
-            distance=one.distance,
+            problem.rows[:, self._columns(fit)][:, :-1], problem.labels, problem.full_losses, problem.n_classes,
+            full_share=share, weights=problem.weights, ridge=problem.ridge, temperature=temperature,
+            distance=problem.distance,
         )  # fmt: skip
 
     def state(self, fit: Fit | None, posterior: AdaptivePosterior) -> Floats:

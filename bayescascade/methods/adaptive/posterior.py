@@ -171,13 +171,13 @@ class AdaptivePosterior(ContinuousPosterior):
         return np.ones(n), [0, n_columns, n]
 
     def _identity(self) -> tuple[Sequence[NDArray[Any]], object]:
-        one = self.problem
+        problem = self.problem
         settings = (
-            one.n_classes,
-            one.full_share,
-            one.ridge,
+            problem.n_classes,
+            problem.full_share,
+            problem.ridge,
             self.temperature,
-            one.rows.shape,
-            one.distance,
+            problem.rows.shape,
+            problem.distance,
         )
-        return (one.rows, one.labels, one.weights, one.full_losses), settings
+        return (problem.rows, problem.labels, problem.weights, problem.full_losses), settings

@@ -286,14 +286,14 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
         for left, weight in zip(range(len(given), 0, -1), given.tolist(), strict=True):
             rows = every.with_costs(replace(costs, negative_weight=weight))
             with watch.part(1.0 / left):
-                one = best_union(
+                certified = best_union(
                     rows, self.n_boxes, start=start, watch=watch,
                     memory_limit=self.memory_limit * 1e9, progress=self._reporting(search),
                     most_work=max(work, 0.0) / left,
                 )  # fmt: skip
-            found.append(one)
-            start, work = one.union, work - one.work
-            if one.interrupted:
+            found.append(certified)
+            start, work = certified.union, work - certified.work
+            if certified.interrupted:
                 break
         unions = [union.union.halfway(training.rows) for union in found]
         return BoxPath(

@@ -173,11 +173,11 @@ class BoxPath(Readable):
             "path": [
                 {
                     "negative_weight": weight,
-                    "objective": one.objective,
-                    "gap": one.gap,
+                    "objective": certified.objective,
+                    "gap": certified.gap,
                     "union": union.to_record(),
                 }
-                for weight, one, union in zip(
+                for weight, certified, union in zip(
                     self.weights.tolist(), self.found, self.unions, strict=True
                 )
             ]

@@ -89,8 +89,8 @@ def stacked(
 
     def score(kind: str, densities: Sequence[RowClasses], rows: Sequence[Table]) -> None:
         known = [scores[kind]] if kind in scores else []
-        for density, one in zip(densities, rows, strict=True):
-            known.append(density.score_codes(one.codes.astype(np.int32)))
+        for density, counted in zip(densities, rows, strict=True):
+            known.append(density.score_codes(counted.codes.astype(np.int32)))
         scores[kind] = np.concatenate(known)
 
     with single_threaded():
