@@ -183,7 +183,8 @@ class LinearLearner:
         """Return the posterior over gates and local models with a fit's columns, or with none."""
         problem, share = self.problem, 1.0 if fit is None else fit.full_share
         return AdaptivePosterior(
-            problem.rows[:, self._columns(fit)][:, :-1], problem.labels, problem.full_losses, problem.n_classes,
+            problem.rows[:, self._columns(fit)][:, :-1], problem.labels, problem.full_losses,
+            problem.n_classes,
             full_share=share, weights=problem.weights, ridge=problem.ridge, temperature=temperature,
             distance=problem.distance,
         )  # fmt: skip
