@@ -195,7 +195,7 @@ def test_few_validation_rows_are_helped_by_training_rows():
     assert len(found.validation.labels) == 425
     assert found.validation.n_settling == model.choice_.n_rows == 25
     assert model.validation_cost_ == pytest.approx(model.acquisition_cost(V).mean())
-    costs = [(one.cost, one.ways.at_ends(one.rule)[0]) for one in found.tried]
+    costs = [(one.cost, one.routes.at_ends(one.rule)[0]) for one in found.tried]
     assert all(cost == max(each.mean(), each[:25].mean()) for cost, each in costs)
     assert max(cost - each[:25].mean() for cost, each in costs) > 0.1
     assert model.acquisition_cost(grid(2000, 9)[0]).mean() < 2.0 * 1.05
