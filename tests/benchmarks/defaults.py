@@ -4,7 +4,7 @@
         [--data FOLDER] [--against COMMIT] [--cpu SECONDS]
 
 Every command is a process of its own, imports included, of one thread and at most 8 GB, and so are
-the yardsticks of the same run: LightGBM and a logistic regression that also measure themselves in
+the baselines of the same run: LightGBM and a logistic regression that also measure themselves in
 five folds, and StepMix with six numbers of classes, chosen by a fifth of the rows. They are left
 out if they are not installed. A command is given its target, a seed, and nothing else that it does
 not ask for. A run that compiled something is repeated. Of each table four fifths are learned from
@@ -120,7 +120,7 @@ def rows_of(runs):
 
 
 def peers_of(command):
-    """Return the yardsticks of a command that are installed."""
+    """Return the baselines of a command that are installed."""
     peers = {"fit": ("LightGBM", "StepMix"), "effect": ("logistic",), "causal": ()}
     names = peers.get(command, ("LightGBM", "logistic"))
     return [name for name in names if find_spec(NEEDS[name]) is not None]
