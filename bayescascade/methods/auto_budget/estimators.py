@@ -77,16 +77,15 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
     labels of these, whole methods are cross-validated in 5 folds if there are fewer than 1,000
     rows; otherwise a quarter of the rows is held out. After a first round, on two of the folds or
     with a quarter of the rows to learn from, the better half of four or more methods continues, and
-    half of these after another fold. Of methods within a standard error of the best over all
-    budgets, the first is taken; another is taken for a budget at which it is better by more than
-    that.
+    half of these after another fold. A method is chosen for a budget by its error there and by its
+    mean error over all budgets.
 
     Parameters
     ----------
     methods : sequence of str or None
-        Names as in `bayescascade budget --method`, such as ``("prune", "miser")``, the simplest
-        first. With `sample_weight`, methods that do not support weights are left out. None: l1,
-        cstc, miser, prune and fmcc, but not those that would take too long.
+        Names as in `bayescascade budget --method`, such as ``("prune", "miser")``. With
+        `sample_weight`, methods that do not support weights are left out. None: l1, cstc, miser,
+        prune and fmcc, but not those that would take too long.
     effort : {"normal", "quick", "thorough"}
         "quick" tries l1 and prune in the first round only. "thorough" also tries astc and
         adapt-gbrt, gives no method up, and lets methods take ten times as long. The work is

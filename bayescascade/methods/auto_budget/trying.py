@@ -8,11 +8,11 @@ of these the better half after another fold (Jamieson and Talwalkar, *Non-stocha
 Identification and Hyperparameter Optimization*, AISTATS, 2016): first those that are best at some
 budget, then those of the least mean error.
 
-A classifier within a budget is within any larger one, too. The *usual* method is that of the least
-mean error over all budgets, or a simpler one that is not worse by more than the standard error of
-the difference. Several budgets are better evidence than one. At a budget, the classifier of least
-error is taken if it is better than the usual method's by more than the standard error of their
-difference, the cheapest among ties (`python -m tests.benchmarks.auto_budget`).
+A classifier within a budget is within any larger one, too. At a budget, the *usual* classifier is
+that of the least sum of its error and of the mean error of its method over all budgets, the
+cheapest among ties: errors of few rows are noise, and several budgets are better evidence about a
+method than one. The classifier of least error is taken if it is better than the usual one by more
+than the standard error of their difference (`python -m tests.benchmarks.auto_budget`).
 """
 
 import copy
@@ -422,7 +422,7 @@ class ScoredClassifier:
     candidate: MethodScore
     model: BudgetedClassifier
     wrong: Flags  # (n_judging_rows,)
-    shares: Floats  # (n_judging_rows,), shares of the budgets at which its method errs
+    mean_error: float  # of its method, over all budgets
     is_final: bool = True  # whether it learned from all rows
 
     def beside(self, chosen: "ScoredClassifier", n_scored: int) -> MethodScore:
@@ -452,12 +452,11 @@ def scored(
             if model._reads_nothing:
                 wrong[place] = plain
         errors = split.errors(wrong).tolist()
+        mean_error = sum(errors) / len(errors)
         for budget, model, of_model, error in zip(budgets, one.found, wrong, errors, strict=True):
             deviation = _deviation(error, split.n_validation)
             candidate = MethodScore(one.method, budget, error, deviation, model.validation_cost_)
-            found.append(
-                ScoredClassifier(candidate, model, of_model, wrong.mean(axis=0), one.is_final)
-            )
+            found.append(ScoredClassifier(candidate, model, of_model, mean_error, one.is_final))
     return found
 
 
@@ -472,17 +471,12 @@ def best_within(found: Sequence[ScoredClassifier], budget: float) -> ScoredClass
     ]
     if not possible:
         return None
-    least, methods = _best(possible), {one.candidate.method: one for one in possible}
-    fewest = min(methods.values(), key=lambda one: one.shares.mean())
-    usual = next(one for one in methods.values() if not _is_behind(one.shares, fewest.shares))
-    rival = _best([one for one in possible if one.candidate.method == usual.candidate.method])
-    return least if _is_behind(rival.wrong, least.wrong) else rival
-
-
-def _is_behind(wrong: Flags | Floats, other: Flags | Floats) -> bool:
-    """Return whether one errs more than another by more than the standard error of this."""
-    gains = wrong.astype(np.float64) - other
-    return bool(gains.mean() > gain_error(gains))
+    least = min(possible, key=lambda one: (one.candidate.error, one.candidate.cost))
+    usual = min(
+        possible, key=lambda one: (one.candidate.error + one.mean_error, one.candidate.cost)
+    )
+    gains = usual.wrong.astype(np.float64) - least.wrong
+    return least if gains.mean() > gain_error(gains) else usual
 
 
 def without_cost(
@@ -492,13 +486,9 @@ def without_cost(
     model = copy.copy(one.model)
     model._buy_nothing()
     candidate = MethodScore(one.candidate.method, budget, error, _deviation(error, len(wrong)), 0.0)
-    return ScoredClassifier(candidate, model, wrong, wrong.astype(np.float64))
+    return ScoredClassifier(candidate, model, wrong, error)
 
 
 def _deviation(error: float, n_rows: float) -> float:
     found = share_error(error, n_rows)
     return 0.5 if math.isnan(found) else found
-
-
-def _best(found: Sequence[ScoredClassifier]) -> ScoredClassifier:
-    return min(found, key=lambda one: (one.candidate.error, one.candidate.cost))
