@@ -45,8 +45,9 @@ def compare(
     sample_weight : (n_rows,) array of float >= 0, optional
         Number of rows that each row counts as. For tables and files it may be the name of a column.
     models : sequence of str, or mapping of str to str or density, optional
-        Some of "auto", "leaf", "branch", "rules", "mixture", "histogram" and "det". They have
-        default parameters, or parameters that are chosen on the training half. "leaf", "branch" and
+        Some of "auto", "leaf", "branch", "rules", "mixture", "hidden", "continuous", "histogram"
+        and "det". The two after "mixture" are kinds of it. They have default parameters, or
+        parameters that are chosen on the training half. "leaf", "branch" and
         "rules" take minutes. Or a mapping with your own densities by name, such as ``{"few leaves":
         LeafCascade(3)}``, which are not changed. By default, the models that take seconds.
     n_halvings : int >= 1

@@ -2,7 +2,7 @@
 
 from bayescascade.methods.adaptive.parameters import ADAPT_GBRT, ADAPT_LIN, ADAPT_LSTSQ, MISER
 from bayescascade.methods.boxes.parameters import BOXES
-from bayescascade.methods.cascade_mixtures.parameters import MIXTURE
+from bayescascade.methods.cascade_mixtures.parameters import CONTINUOUS, HIDDEN, MIXTURE
 from bayescascade.methods.cascades.parameters import AUTO, BRANCH, DET, LEAF
 from bayescascade.methods.classifier_trees.parameters import ASTC, CSTC, L1
 from bayescascade.methods.cost_trees.parameters import SINGLE
@@ -12,7 +12,8 @@ from bayescascade.methods.margin_neighbors.parameters import FMCC
 from bayescascade.methods.prunings.parameters import PRUNED
 from bayescascade.methods.rules.parameters import RULES
 
-DENSITIES = {each.name: each for each in (AUTO, LEAF, BRANCH, RULES, MIXTURE, HISTOGRAM, DET)}
+_MIXTURES = (MIXTURE, HIDDEN, CONTINUOUS)
+DENSITIES = {each.name: each for each in (AUTO, LEAF, BRANCH, RULES, *_MIXTURES, HISTOGRAM, DET)}
 """The densities of the commands `fit` and `compare`."""
 
 _TREES = (GROWN, PRUNED, SINGLE, MISER)

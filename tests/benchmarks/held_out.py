@@ -7,11 +7,11 @@ Columns of more than 12 levels are left out; missing cells are a level. nltcs, p
 learned on their training file and scored on their test file, other tables in five folds, of which
 tables of more than 5,000 rows take the first. "defaults" is the best tree of `LeafCascade`, of four
 annealings of 100,000 steps, as its own search may take an hour; "auto" is `AutoCascade` without
-options, which `fit` is; "mixture" is `CascadeMixture` without any; "by evidence" is `BranchCascade`
-with ``leaf="auto"``, scored by the average over all trees, its leaf_concentration that of most
-evidence with dependent leaves and one split; "tempered" has dependent leaves and ``temper="auto"``,
-which is not Bayes. Hill climbing, for at most 30 columns, and StepMix need the packages in
-`requirements-networks.txt`.
+options, which `fit` is; "mixture" is `CascadeMixture` without any, and "hidden trees" and
+"continuous mixture" are kinds of it; "by evidence" is `BranchCascade` with ``leaf="auto"``, scored
+by the average over all trees, its leaf_concentration that of most evidence with dependent leaves
+and one split; "tempered" has dependent leaves and ``temper="auto"``, which is not Bayes. Hill
+climbing, for at most 30 columns, and StepMix need the packages in `requirements-networks.txt`.
 """
 
 import json
@@ -116,6 +116,8 @@ def _contenders(n_columns):
     return contenders | {
         "latent classes": lambda seen, held: latent_classes(seen).score_rows(held),
         "mixture": _mixture,
+        "hidden trees": _rows_of(CascadeMixture(kind="hidden", random_state=0)),
+        "continuous mixture": _rows_of(CascadeMixture(kind="continuous", random_state=0)),
         "auto": _auto,
         "by evidence": _by_evidence(leaf="auto"),
         "tempered": _by_evidence(leaf="dependent", temper="auto"),

@@ -43,3 +43,13 @@ MIXTURE = ListedDensity(
     among=[{"n_starts": 2}],
     is_quick=True,
 )
+
+HIDDEN, CONTINUOUS = (
+    ListedDensity(
+        kind, "CascadeMixture", MixtureParameters, about, among=[{"kind": kind}], is_fitted=False
+    )
+    for kind, about in (
+        ("hidden", "a tree of hidden states, one for each column"),
+        ("continuous", "a continuous mixture of trees of columns"),
+    )
+)

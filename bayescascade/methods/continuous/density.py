@@ -199,7 +199,7 @@ class ContinuousDensity(MergedClasses):
     def to_record(self) -> dict[str, Any]:
         """Return the record for a saved file."""
         return {
-            **self._own_record(),
+            **self._merged_record(),
             "parents": self.parents.tolist(),
             "shares": self.shares.tolist(),
             "tables": pack_singles(self.tables),

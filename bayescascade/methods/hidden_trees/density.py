@@ -8,7 +8,7 @@ levels.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp, softmax
@@ -22,8 +22,19 @@ from bayescascade.methods.hidden_trees.em import HiddenTrees, pass_down, pass_up
 from bayescascade.methods.mixtures.density import drawn_codes
 from bayescascade.methods.mixtures.merged import MergedClasses, merge_alike, read_merged
 from bayescascade.model.packing import Unpacked, pack_singles
+from bayescascade.report.numbers import share_text
+from bayescascade.report.page import BLANK, Numbers, Page, Pieces, PrintedTable
 
 _AT_ONCE = 1 << 20  # numbers of all messages of some rows
+_MOST_SHOWN = 8  # pairs of neighbors
+
+
+class Neighbors(NamedTuple):
+    """Two columns that are joined in the tree, and how often they are in the same class."""
+
+    above: int
+    below: int
+    share: float
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -130,6 +141,40 @@ class HiddenDensity(MergedClasses):
             found.append(own[:, np.newaxis] * levels.reshape(own.size, -1))
         return found
 
+    # -- which columns share a class ---------------------------------------------------------------
+
+    @cached_property
+    def neighbors(self) -> list[Neighbors]:
+        """Each pair of neighbors in the tree, the one that is most rarely in one class first."""
+        trees, (m, h) = self._trees, self.first.shape
+        inside, sent, logs = pass_up(trees, self._nothing)
+        beliefs, members = np.empty((len(self.parents), m, 1, h)), softmax(logs[:, 0])
+        is_same = self.merged[:, :, np.newaxis] == self.merged[:, np.newaxis]
+        found = []
+        for u, outside in pass_down(trees, inside, sent, beliefs):
+            pairs = outside.swapaxes(1, 2) * trees.moves[u] * inside[u]
+            share = float((pairs * is_same).sum(axis=(1, 2)) @ members)
+            found.append(Neighbors(int(self.parents[u]), u, share))
+        return sorted(found, key=lambda one: one.share)
+
+    def page(self) -> Page:
+        """Return the classes, and the neighbors that are most rarely in the same class."""
+        if not self.neighbors:
+            return super().page()
+        names, rarest = self.schema.names, self.neighbors[:_MOST_SHOWN]
+        told = "each column has its own class, mostly that of its neighbor; the least often:"
+        labels = [f"{names[one.above]} - {names[one.below]}" for one in rarest]
+        shares = Numbers("same class", [share_text(one.share) for one in rarest])
+        return (*super().page(), BLANK, Pieces([told]), PrintedTable(labels, [shares]))
+
+    def _own_dict(self) -> dict[str, Any]:
+        names = self.schema.names
+        pairs = [
+            {"columns": [names[one.above], names[one.below]], "same_class": one.share}
+            for one in self.neighbors
+        ]
+        return {**super()._own_dict(), "neighbors": pairs}
+
     def sample_codes(self, n: int, rng: np.random.Generator) -> Codes:
         """Draw (n_columns, n) codes: for each row a member, its states, and their levels."""
         trees = self._trees
@@ -152,7 +197,7 @@ class HiddenDensity(MergedClasses):
     def to_record(self) -> dict[str, Any]:
         """Return the record for a saved file."""
         return {
-            **self._own_record(),
+            **self._merged_record(),
             "parents": self.parents.tolist(),
             "n_members": len(self.first),
             "n_states": self.n_components,

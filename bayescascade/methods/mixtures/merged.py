@@ -122,7 +122,7 @@ class MergedClasses(RowClasses):
         other = replace(self, conditions=known)
         return {}, float(np.exp(other._log_left - self._log_left))
 
-    def _own_record(self) -> dict[str, Any]:
+    def _merged_record(self) -> dict[str, Any]:
         return {"total_weight": self.total_weight, "merged": self.merged.tolist()}
 
 

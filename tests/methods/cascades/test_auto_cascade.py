@@ -229,6 +229,11 @@ def test_the_average_is_one_density_of_complete_and_incomplete_rows():
     ):
         errors = abs(seen - 20_000 * density) / np.sqrt(20_000 * density)
         assert (errors.max() < 6) == is_drawn
+    many = pd.DataFrame({"c0": [None] * 5_000, "c1": ["1"] * 5_000})
+    filled = model.impute(many, "draw", random_state=0)["c0"].value_counts()[["0", "1", "2"]]
+    shares = of_ones / of_ones.sum()
+    assert (abs(filled - 5_000 * shares) <= 6 * np.sqrt(5_000 * shares)).all()
+    assert model.impute(gap)["c0"][0] == "012"[of_ones.argmax()]
     assert model.explain(rows.iloc[0]).startswith("tree shown: ")
 
 

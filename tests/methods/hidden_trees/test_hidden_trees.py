@@ -126,6 +126,25 @@ def test_expected_counts_are_those_of_all_states():
                 assert_allclose(counts.first[i, 0], levels.sum(axis=0), rtol=1e-5)
 
 
+@pytest.mark.parametrize("evidence", [{}, {"c0": "l1", "c1": ["l0", "l2"]}])
+def test_neighbors_in_one_class_are_counted_over_all_states(evidence):
+    """What is said of two columns must be the sum over the states of both, given evidence, too."""
+    given, codes = density().condition(evidence), every_row()
+    agree = np.ones(codes.shape[1], bool)
+    if evidence:
+        agree = (codes[0] == 1) & np.isin(codes[1], [0, 2])
+    expected, left = dict.fromkeys([0, 2, 3], 0.0), by_hand()[agree].sum()
+    for i in range(N_MEMBERS):
+        found, states = joint(density()._trees, i)
+        of_states, merged = found[:, agree].sum(axis=1) / (left * N_MEMBERS), MERGED[i][states]
+        for j in expected:
+            expected[j] += of_states[merged[j] == merged[PARENTS[j]]].sum()
+    assert [one.share for one in given.neighbors] == sorted(one.share for one in given.neighbors)
+    assert {one.below: one.share for one in given.neighbors} == pytest.approx(expected, abs=1e-9)
+    assert all(one.above == PARENTS[one.below] for one in given.neighbors)
+    assert f"{100 * given.neighbors[0].share:.1f} %" in str(given)
+
+
 def test_draws_are_as_common_as_they_are_probable(rng):
     """Drawn rows must come from this density, and not from one that is only close."""
     codes = every_row()
