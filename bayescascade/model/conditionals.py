@@ -165,8 +165,8 @@ def _given_others(
     codes[j] = MISSING
     every = np.arange(density.schema_.n_levels[j], dtype=np.int32)
     rows = np.arange(codes.shape[1])
-    asked = Question.of(codes, rows, np.array([j]), every[np.newaxis])
-    (log_shares,) = _log_shares(density, [asked], first_row)
+    question = Question.of(codes, rows, np.array([j]), every[np.newaxis])
+    (log_shares,) = _log_shares(density, [question], first_row)
     return column, index, log_shares
 
 
@@ -178,29 +178,29 @@ def _log_shares(
     DataError if no combination is possible in a row.
     """
     for batch in _batches(questions):
-        blocks = [block for asked in batch for block in asked.blocks()]
+        blocks = [block for question in batch for block in question.blocks()]
         if len(batch) > 1 and blocks:
             blocks = [np.concatenate(blocks, axis=1)]
         scores = np.concatenate([np.empty(0), *map(density.score_codes, blocks)])
-        ends = np.cumsum([asked.n_scored for asked in batch])
-        for asked, of_asked in zip(batch, np.split(scores, ends[:-1]), strict=True):
-            logs = of_asked.reshape(-1, asked.combinations.shape[1])
-            for j, chosen in zip(asked.columns, asked.combinations, strict=True):
+        ends = np.cumsum([question.n_scored for question in batch])
+        for question, of_question in zip(batch, np.split(scores, ends[:-1]), strict=True):
+            logs = of_question.reshape(-1, question.combinations.shape[1])
+            for j, chosen in zip(question.columns, question.combinations, strict=True):
                 logs = logs + np.log(density.schema_.columns[j].widths)[chosen]
             totals = logsumexp(logs, axis=1, keepdims=True)
             is_impossible = np.isneginf(totals)[:, 0]
             if is_impossible.any():
-                row = first_row + asked.rows[np.argmax(is_impossible[asked.position])]
+                row = first_row + question.rows[np.argmax(is_impossible[question.position])]
                 raise DataError(
                     f"the known cells of row {row} must have a positive probability under the "
                     "density, got 0"
                 )
-            yield (logs - totals)[asked.position]
+            yield (logs - totals)[question.position]
 
 
 def _fill_modes(density: ColumnPredictor, codes: Codes, first_row: int) -> None:
     """Fill missing codes of rows by the most probable ones."""
-    columns, asked = density.schema_.columns, []
+    columns, questions = density.schema_.columns, []
     patterns, members = np.unique(codes == MISSING, axis=1, return_inverse=True)
     for number, is_missing in enumerate(patterns.T):
         rows, missing = (np.flatnonzero(members.reshape(-1) == number), np.flatnonzero(is_missing))
@@ -211,8 +211,10 @@ def _fill_modes(density: ColumnPredictor, codes: Codes, first_row: int) -> None:
         for group in groups:
             sizes = [_n_known(columns[j]) for j in group]
             combinations = np.indices(sizes, np.int32).reshape(len(sizes), -1)
-            asked.append(Question.of(codes, rows, group, combinations))
-    for question, log_shares in zip(asked, _log_shares(density, asked, first_row), strict=True):
+            questions.append(Question.of(codes, rows, group, combinations))
+    for question, log_shares in zip(
+        questions, _log_shares(density, questions, first_row), strict=True
+    ):
         codes[np.ix_(question.columns, question.rows)] = question.combinations[
             :, log_shares.argmax(axis=1)
         ]
@@ -227,8 +229,8 @@ def _fill_draws(
         if rows.size == 0:
             continue
         every = np.arange(_n_known(column), dtype=np.int32)[np.newaxis]
-        asked = Question.of(codes, rows, np.array([j]), every)
-        (log_shares,) = _log_shares(density, [asked], first_row)
+        question = Question.of(codes, rows, np.array([j]), every)
+        (log_shares,) = _log_shares(density, [question], first_row)
         shares = np.exp(log_shares).cumsum(axis=1)
         places = (rng.random((rows.size, 1)) * shares[:, -1:] >= shares).sum(axis=1)
         codes[j, rows] = np.minimum(places, every.size - 1)
@@ -262,11 +264,11 @@ def _level_frame(column: Column, index: pd.Index, log_shares: Floats) -> pd.Data
 def _batches(questions: Iterable[Question]) -> Iterator[list[Question]]:
     """Yield questions in batches, because an averaged density is slow for each call."""
     batch: list[Question] = []
-    for asked in questions:
-        if batch and sum(question.n_scored for question in [*batch, asked]) > _MOST_SCORED:
+    for question in questions:
+        if batch and sum(queued.n_scored for queued in [*batch, question]) > _MOST_SCORED:
             yield batch
             batch = []
-        batch.append(asked)
+        batch.append(question)
     if batch:
         yield batch
 
