@@ -13,7 +13,7 @@ from bayescascade import (
     cost_accuracy_curve,
     explore,
 )
-from bayescascade.methods.sensors import base, signals, trying
+from bayescascade.methods.sensors import base, candidates, signals
 
 SENSORS = {"wrist": ["ax", "ay"], "ankle": ["bx", "by"], "chest": ["c"]}
 HOW = {"sensors": SENSORS, "n_steps": 250, "random_state": 0}
@@ -103,14 +103,14 @@ def test_the_best_and_cheapest_sensor_is_added_first(monkeypatch):
     It added the sensor that costs a hundred times as much as the best one.
     """
     assert first_sensors([1.0, 100.0, 2.0]) == [0, 0, 0, 0]
-    fitted = trying._fitted
+    fitted = candidates._fitted
 
     def start(problem, validation, weights):
         found, loss = fitted(problem, validation, weights)
         return found, loss if (weights.offsets > 0).any() else 0.25
 
-    monkeypatch.setattr(trying, "_fitted", start)
-    monkeypatch.setattr(trying, "_rank", lambda change, cost: (change / cost,))
+    monkeypatch.setattr(candidates, "_fitted", start)
+    monkeypatch.setattr(candidates, "_rank", lambda change, cost: (change / cost,))
     assert first_sensors([1.0, 100.0, 2.0]) == [1, 1, 1, 1]
 
 
