@@ -44,7 +44,7 @@ from bayescascade.methods.cascades.kernels.layout import new_dependence_workspac
 from bayescascade.methods.cascades.product_leaves import weigh_products
 from bayescascade.methods.cascades.rounding import rounding_of_all
 from bayescascade.methods.cascades.shallow_extent import steps_a_row
-from bayescascade.methods.cascades.tree import Tree
+from bayescascade.methods.cascades.tree import LEAF, Tree, pack_block
 from bayescascade.model.guard import certified
 
 if TYPE_CHECKING:
@@ -356,7 +356,7 @@ class ShallowTrees:
             worth = self._log_choices[at]
             worth[:, :-1] += np.add.reduceat(values[self._below[at]], self._starts[:-1], axis=1)
             values[at], best[at] = worth.max(axis=1), worth.argmax(axis=1)
-        return self._tree(lambda box: int(best[box])), float(values[0])
+        return self._tree(lambda boxes: best[boxes]), float(values[0])
 
     @property
     def n_leaves(self) -> int:
@@ -409,23 +409,34 @@ class ShallowTrees:
         check_integer("n", n, minimum=0)
         generator, logs = np.random.default_rng(rng), self._log_choices
 
-        def choose(box: int) -> int:
+        def choose(boxes: Integers) -> Integers:
             check_time()
-            return int((logs[box] + generator.gumbel(size=logs.shape[1])).argmax())
+            noise = generator.gumbel(size=(boxes.size, logs.shape[1]))
+            chosen: Integers = (logs[boxes] + noise).argmax(axis=1)
+            return chosen
 
         return [self._tree(choose) for _ in range(n)]
 
-    def _tree(self, choose: Callable[[int], int]) -> Tree:
-        """Return the tree of the choices for each box: a column, or last the leaf."""
+    def _tree(self, choose: Callable[[Integers], Integers]) -> Tree:
+        """Return the tree of the choices for boxes: columns, or for a leaf their number."""
+        features = np.append(np.arange(self._n_levels.size), LEAF)
+        boxes, blocks, layers = np.zeros(1, np.int64), np.zeros(1, np.uint64), []
+        while boxes.size:
+            chosen = choose(boxes)
+            n_children = np.append(self._n_levels, 0)[chosen]
+            layers.append((features[chosen], n_children, blocks))
+            first = self._starts[chosen] - np.cumsum(n_children) + n_children
+            level = np.repeat(first, n_children) + np.arange(n_children.sum())
+            boxes, blocks = self._below[np.repeat(boxes, n_children), level], self._blocks[level]
+        return Tree.from_layers(layers)
 
-        def below(box: int) -> Any:
-            j = choose(box)
-            if j == self._n_levels.size:
-                return None
-            levels = self._below[box, self._starts[j] : self._starts[j + 1]].tolist()
-            return j, [((code,), below(child)) for code, child in enumerate(levels)]
-
-        return Tree.from_nested(below(0), self.posterior.is_nominal)
+    @cached_property
+    def _blocks(self) -> NDArray[np.uint64]:
+        """The block of each level alone, (n_levels,)."""
+        codes = np.arange(self._column.size) - self._starts[self._column]
+        is_nominal = [self.posterior.is_nominal[j] for j in self._column]
+        pairs = zip(is_nominal, codes.tolist(), strict=True)
+        return np.array([pack_block(one, [code]) for one, code in pairs], np.uint64)
 
 
 def _grouped(box: NDArray[np.integer], n_boxes: int) -> tuple[Integers, Integers]:

@@ -103,6 +103,28 @@ class Tree:
         add(nested, -1, 0)
         return cls.from_nodes(feature, parent, block)
 
+    @classmethod
+    def from_layers(
+        cls, layers: Sequence[tuple[Integers, Integers, NDArray[np.uint64]]]
+    ) -> "Tree":
+        """Build from the nodes of each depth, siblings together in the order of their parents.
+
+        A layer has each node's column, or `LEAF`, number of children, and block.
+        """
+        starts, sizes = list[Integers](), np.empty(0, np.int64)  # of the layer below
+        for _, n_children, _ in reversed(layers):
+            before, ends = np.cumsum([0, *sizes]), np.cumsum(n_children)
+            starts.append(before[:-1] - np.repeat(before[ends - n_children], n_children))
+            sizes = 1 + before[ends] - before[ends - n_children]
+        feature, parent = np.empty((2, *sizes), np.int32)
+        block = np.empty(sizes, np.uint64)
+        above, place = np.array([-1]), np.zeros(1, np.int64)
+        for (column, n_children, own), start in zip(layers, reversed(starts), strict=True):
+            feature[place], parent[place], block[place] = column, above, own
+            above = np.repeat(place, n_children)
+            place = above + 1 + start
+        return cls(feature, parent, block)
+
     def to_nested(self, is_nominal: Sequence[bool], node: int = 0) -> Nested:
         """Return the subtree at `node` in the form of `from_nested`."""
         return self._nested(is_nominal, node, {})

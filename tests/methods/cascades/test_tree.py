@@ -1,5 +1,6 @@
 """Trees and blocks: one tree is one object, also of all with its leaves; invariants are named."""
 
+import itertools
 import json
 from collections import defaultdict
 
@@ -9,7 +10,7 @@ import pytest
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.posterior import BranchPosterior
-from bayescascade.methods.cascades.tree import Tree, block_codes, full_block, pack_block
+from bayescascade.methods.cascades.tree import LEAF, Tree, block_codes, full_block, pack_block
 from tests import reference
 from tests.methods.cascades import problems as tiny
 from tests.methods.cascades.problems import Problem, each
@@ -41,6 +42,23 @@ def test_facts_of_a_tree():
     assert tree.children(0) == [1, 4]
     root = Tree.root()
     assert (root.n_leaves, root.depth, root.features_used.size) == (1, 0, 0)
+
+
+def test_layers_make_the_tree_of_their_nodes():
+    """Draws are made layer by layer; a node at the wrong place would have other rows."""
+    for nested, tree in zip(tiny.TERNARY.nested[::40], tiny.TERNARY.trees[::40], strict=True):
+        layers, nodes = [], [(nested, 0)]
+        while nodes:
+            below = [
+                [(child, pack_block(True, codes)) for codes, child in sorted(node[1])]
+                if node else []
+                for node, _ in nodes
+            ]  # fmt: skip
+            columns = [node[0] if node else LEAF for node, _ in nodes]
+            blocks = np.array([block for _, block in nodes], np.uint64)
+            layers.append((np.array(columns), np.array([*map(len, below)]), blocks))
+            nodes = [*itertools.chain.from_iterable(below)]
+        assert Tree.from_layers(layers) == tree
 
 
 def test_trees_cannot_be_changed():
