@@ -7,7 +7,7 @@ or if gains that shrink in proportion leave too little for the next level. Trees
 summed over only for leaves whose shallow trees are close to the best, and leaf models only where
 branch models gain from them, or where this is quick. If every kind in reach can be summed over, the
 largest log evidence decides. Otherwise held-out rows compare the candidate of the largest evidence
-with one that only chains can explore, and with tempered averages, which are not Bayesian; see
+with those that only chains can explore, and with tempered averages, which are not Bayesian; see
 `held_out`.
 
 Finally the best is averaged with densities of other kinds; see `averaging`.
@@ -30,8 +30,9 @@ EFFORTS = {"quick": 4e9, "normal": 6e10, "thorough": 6e11}
 """Operations of choice and search, by `effort`; a core does about 1e9 a second."""
 
 _OF_SUMS, _OF_HELD = 0.35, 0.3  # shares of the effort for sums over trees, and for held-out rows
-_OF_ONE = 0.05  # for one sum
+_OF_ONE = {"levels": 0.05, "subsets": 0.15}  # for one sum over trees of any depth
 _OF_DEPTH = {"dependent": 0.12, "independent": 0.03, "uniform": 0.02}  # for one of limited depth
+_OF_ALL_TREES = ("independent", "uniform")  # leaves of trees of any depth
 _GAIN, _WORTH = 1.0, 0.005  # least gain of another level of depth: nats; nats a row if it is slow
 _BETTER = 0.05  # least gain of another concentration, nats of log evidence
 _FAR = 0.5  # nats a row below the best, too far for any other concentration without splits
@@ -43,8 +44,8 @@ _FINE = 0.03  # largest share of the effort for which several concentrations are
 _MOST_READ = 3  # candidates for the tree to read
 _FINALISTS, _CLOSE = 3, 0.3  # compared on more rows, if within these nats a row
 
-_SEARCHED = Candidate("branch", {"leaf": "independent", "leaf_concentration": 0.5})
-"""The candidate for chains, if sums over all trees do not fit."""
+_READ = Candidate("branch", {"leaf": "independent", "leaf_concentration": 0.5})
+"""The candidate for a tree to read, by chains."""
 
 _ENOUGH = 500  # distinct held-out rows to choose the weights of an average by
 
@@ -111,10 +112,9 @@ class Chooser:
         settings = {"partitions": "levels", "max_depth": 0}
         ones = [self._climb(Candidate("branch", {"leaf": leaf, **settings})) for leaf in _OF_DEPTH]
         may_gain = {one.kind[0] for one in ones if one is not None and self._deepen(one)}
-        may_group = bool((self.table.schema.n_levels > 2).any())  # else subsets are levels
-        for leaf in ("independent", "uniform"):
+        for leaf in _OF_ALL_TREES:
             self._weigh_all_trees(leaf, "levels", leaf in may_gain)
-            if may_group:
+            if self._may_group:
                 self._weigh_all_trees(leaf, "subsets", True)
 
     def _deepen(self, best: Candidate) -> bool:
@@ -130,7 +130,8 @@ class Chooser:
             if deeper is not None and depth == 1 and self._is_cheap(deeper):
                 deeper = self._climb(deeper)
             if deeper is None:
-                if is_dependent and depth <= 3:
+                if is_dependent and 1 < depth <= 3:
+                    best = self._climb(best) or best
                     self._weigh(best.changed(max_depth=None))
                 break
             gain = deeper.log_evidence - best.log_evidence
@@ -140,16 +141,22 @@ class Chooser:
                 may_gain = False
                 break
             best = max(best, deeper, key=lambda one: one.log_evidence)
-            if self._behind(best) - 2.0 * max(gain, 0.0) > _LOST * self.table.total_weight:
+            is_lost = self._behind(best) - 2.0 * max(gain, 0.0) > _LOST * self.table.total_weight
+            is_quick = best.operations <= self._quick
+            if is_lost and not is_quick:
                 break  # each level gains less than the one before
-            least = _GAIN if best.operations <= self._quick else _WORTH * self.table.total_weight
+            least = _GAIN if is_quick else _WORTH * self.table.total_weight
             if gain**2 < least * last:
                 may_gain = False
                 break
             last = gain
         if best.settings["max_depth"] != 0:
             best = self._climb(best) or best
-            self._climb(best.changed(prior="generative", stop=_STOPS[0]))
+            grown = self._climb(best.changed(prior="generative", stop=_STOPS[0]))
+            for depth in range(best.settings["max_depth"] + 1, n_open + is_dependent):
+                if grown is None or (is_dependent and grown.operations > self._quick):
+                    break
+                grown = self._better(grown, grown.changed(max_depth=depth), _GAIN)
         return may_gain
 
     def _weigh_all_trees(self, leaf: str, partitions: str, may_gain: bool) -> None:
@@ -158,14 +165,18 @@ class Chooser:
         may_gain: whether branch models may gain from depth. What is quick is weighed anyway.
         """
         for model in ("branch", "leaf"):
-            found = [one for one in self._summed if one.kind[0] == leaf]
+            found = self._first_of(leaf)
             if not found or self._behind(found[0]) > self._reach:
                 break
-            settings = {k: v for k, v in found[0].settings.items() if k != "max_depth"}
-            candidate = Candidate(model, {**settings, "partitions": partitions})
+            candidate = found[0].of_any_depth(model, partitions)
             if may_gain or candidate.counted(self.table, self.memory_limit) <= self._quick:
                 own = self._climb(candidate)
                 may_gain = own is not None and own.log_evidence >= found[0].log_evidence + _GAIN
+
+    def _first_of(self, *leaves: str) -> list[Candidate]:
+        """Return the candidate of the largest evidence with each of these leaves."""
+        best = {one.kind[0]: one for one in reversed(self._summed)}
+        return [best[leaf] for leaf in leaves if leaf in best]
 
     def _climb(self, candidate: Candidate) -> Candidate | None:
         """Return the candidate at its best leaf concentration or `stop`; None if too expensive."""
@@ -204,6 +215,11 @@ class Chooser:
         return one.kind[0] == "independent" and one.operations <= self._quick
 
     @property
+    def _may_group(self) -> bool:
+        """Whether subsets are more than levels."""
+        return bool((self.table.schema.n_levels > 2).any())
+
+    @property
     def _quick(self) -> float:
         """Largest number of operations of a quick sum."""
         return _CHEAP * self._all
@@ -229,7 +245,8 @@ class Chooser:
             return self.known[candidate.key]
         expected = candidate.counted(self.table, self.memory_limit)
         spent = self._all - self.left
-        of_one = _OF_DEPTH[candidate.kind[0]] if candidate.is_shallow else _OF_ONE
+        leaf, partitions = candidate.kind
+        of_one = _OF_DEPTH[leaf] if candidate.is_shallow else _OF_ONE[partitions]
         allowed = min(of_one * self._all, _OF_SUMS * self._all - spent)
         if self.known and expected > allowed:
             return None
@@ -249,8 +266,12 @@ class Chooser:
     def _compare(self, held_out: HeldOutSplits) -> tuple[list[Candidate], HeldOutSplits]:
         """Return candidates scored on held-out rows, none if evidence decides; and these rows."""
         summed = self._summed
-        own = [one for one in summed if one.kind[0] == _SEARCHED.kind[0]]
-        if any((one.model, *one.kind) == (_SEARCHED.model, *_SEARCHED.kind) for one in own):
+        near = [one for one in self._first_of(*_OF_ALL_TREES) if self._behind(one) <= self._reach]
+        finest = "subsets" if self._may_group else "levels"
+        searched = [one.of_any_depth("branch", finest) for one in near]
+        of_all = {(one.model, one.kind) for one in summed if not one.is_shallow}
+        searched = [one for one in searched if (one.model, one.kind) not in of_all]
+        if near and not searched:
             return [], held_out
         deep = [one for one in summed if one.kind[0] == "dependent" and one.is_shallow]
         few = [one for one in summed if one.is_readable and one.kind[0] != "dependent"]
@@ -258,9 +279,9 @@ class Chooser:
         contestants = _with(summed[:1], [*deep[:1], *few[:1]])
         allowed, n_steps = _OF_HELD * self._all, 0
         held_out = held_out.affordable(contestants, allowed / 2)
-        if own and self._behind(own[0]) <= self._reach:
-            held_out, n_steps = held_out.within(_SEARCHED, allowed / 2)
-        contestants += [_SEARCHED] if n_steps else []
+        if searched:
+            held_out, n_steps = held_out.within(searched, allowed / 2)
+        contestants += searched if n_steps else []
         found = self._scored(held_out.cut(1), contestants, n_steps)
         least = found[0].held_out - _CLOSE
         best = {one.untempered.key for one in found[:_FINALISTS] if one.held_out > least}
@@ -277,13 +298,14 @@ class Chooser:
         trees = [one for one in self._summed if one.is_readable and one.is_shallow]
         few = [one for one in trees if one.kind[0] != "dependent"]
         self.report("looking for a tree to read")
-        found = [held_out.of_best_tree(one) for one in (*few[:1], _SEARCHED)]
+        found = [held_out.of_best_tree(one) for one in (*few[:1], _READ)]
         return sorted(found, key=lambda one: -one.held_out)
 
     def _stacked(self, best: Candidate, held_out: HeldOutSplits, more: HeldOutSplits) -> Average:
         """Return the result of `stacked`; if few rows are scored, `more` are, as many as can be."""
         n_scored = held_out.rows.get(best.key, np.empty(0)).size
-        more = more.affordable([best], self.left - best.operations).enough(_ENOUGH)
+        allowed = min(self.left - best.operations, _OF_HELD / 2 * self._all)
+        more = more.affordable([best], allowed).enough(_ENOUGH)
         n_more = sum(held.n_distinct for _, held in more.folds)
         if best.is_summed and n_scored < min(_ENOUGH, n_more):
             held_out = more

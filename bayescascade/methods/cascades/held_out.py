@@ -65,7 +65,7 @@ _OF_SCORED = 3.5  # for a step of scoring a row by dependent leaves with all tem
 _OF_SCORED_SUBSET = 4e3  # for a set of fixed columns and a scored row
 _OF_CELL = 8.0  # for a row and column of other shallow leaves
 _OF_SUBSET = 8e5  # for a set of fixed columns of those
-_OF_TERM = {"leaf": 6e3, "branch": 2.5e2}  # for a box's term
+_OF_TERM = {"leaf": 6e3, "branch": 1e2}  # for a box's term
 _OF_ANY = 4e6  # for any candidate
 
 
@@ -94,6 +94,11 @@ class Candidate:
     def changed(self, **settings: Any) -> "Candidate":
         """Return a candidate with other settings and without results."""
         return Candidate(self.model, {**self.settings, **settings})
+
+    def of_any_depth(self, model: str, partitions: str) -> "Candidate":
+        """Return trees of any depth with the same leaves and prior."""
+        own = {k: v for k, v in self.untempered.settings.items() if k != "max_depth"}
+        return Candidate(model, {**own, "partitions": partitions})
 
     @property
     def untempered(self) -> "Candidate":
@@ -251,12 +256,15 @@ class HeldOutSplits:
         n_held = np.cumsum([held.n_distinct for _, held in self.folds])
         return self.cut(int(np.searchsorted(n_held, n_rows)) + 1)
 
-    def within(self, searched: Candidate, operations: float) -> tuple["HeldOutSplits", int]:
+    def within(
+        self, searched: Sequence[Candidate], operations: float
+    ) -> tuple["HeldOutSplits", int]:
         """Return the folds that fit, and the steps of each short chain; 0 if none fit."""
-        each = 2 * _N_CHAINS * operations_of_step(self.folds[0][0], searched.kind[0])
+        of_steps = [operations_of_step(self.folds[0][0], one.kind[0]) for one in searched]
+        each = 2 * _N_CHAINS * sum(of_steps)
         for n_folds in range(len(self.folds), 0, -1):
             n_fits = 1 + n_folds if n_folds > 1 else 1  # the first fold comes first
-            n_steps = int((operations / n_fits - _OF_FIT) / each)
+            n_steps = int((operations / n_fits - _OF_FIT * len(searched)) / each)
             if n_steps >= _FEWEST_STEPS:
                 return self.cut(n_folds), min(n_steps, _MOST_STEPS)
         return self.cut(1), 0

@@ -104,9 +104,7 @@ class Tree:
         return cls.from_nodes(feature, parent, block)
 
     @classmethod
-    def from_layers(
-        cls, layers: Sequence[tuple[Integers, Integers, NDArray[np.uint64]]]
-    ) -> "Tree":
+    def from_layers(cls, layers: Sequence[tuple[Integers, Integers, NDArray[np.uint64]]]) -> "Tree":
         """Build from the nodes of each depth, siblings together in the order of their parents.
 
         A layer has each node's column, or `LEAF`, number of children, and block.
