@@ -39,7 +39,7 @@ _N_STARTS, _MAX_ITER, _TOL = 2, 50, 3e-4
 # operations to choose settings and to learn, about 3e10 per second
 _OF_MIXTURES = 1e11
 _LEARNED: Mapping[str, tuple[Any, float]] = {
-    "hidden": (hidden, 4e11),
+    "hidden": (hidden, 1.2e12),
     "continuous": (continuous, 1.5e12),
 }
 
