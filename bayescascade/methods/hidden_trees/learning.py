@@ -60,7 +60,8 @@ def usual(
     """Return settings for a table, as they are without held-out rows, by those that are given."""
     del most  # there are no fewer epochs
     m, h = (3, 16) if table.total_weight < _FEW_ROWS else (1, 32)
-    return HiddenSettings(m, n_states or h, smoothing or _SMOOTHINGS[0], EPOCHS)
+    n_states = n_states or min(h, table.n_distinct)
+    return HiddenSettings(m, n_states, smoothing or _SMOOTHINGS[0], EPOCHS)
 
 
 def choose(

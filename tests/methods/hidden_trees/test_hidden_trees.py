@@ -275,6 +275,7 @@ def test_a_seed_fixes_choice_and_fit(rng):
     assert choose(table, 3, 1e6, is_whole=True) == []
     assert learning.is_worth(table)
     assert not learning.is_worth(chained(5, rng))
+    assert learning.usual(chained(5, rng), 1e12).n_states <= 5
 
 
 def test_hidden_trees_have_weight_where_states_move_along_a_chain(rng):
