@@ -75,10 +75,10 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
 
     Methods are compared with each other, and with buying nothing, on validation rows. Without
     labels of these, whole methods are cross-validated in 5 folds if there are fewer than 1,000
-    rows; otherwise a quarter of the rows is held out. After a first round, on two of the folds or
-    with a quarter of the rows to learn from, the better half of four or more methods continues, and
-    half of these after another fold. A method is chosen for a budget by its error there and by its
-    mean error over all budgets.
+    rows; otherwise a quarter of the rows is held out. Of four or more methods, those that are
+    behind at all budgets are given up after one, two or three of the folds, or after all have
+    learned from a quarter of the rows. A method is chosen for a budget by its error there and
+    by its mean error over all budgets.
 
     Parameters
     ----------
@@ -223,7 +223,8 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         """Return the candidates; the methods chosen for some budget learn from all rows."""
         split, seen = trying.split, np.ones_like(trying.split.plain)
         if not tried[0].is_whole:
-            split, seen = split.first, split.is_first
+            n_folds = trying.ends[0]
+            split, seen = split.of_folds(n_folds), split.is_judged(n_folds)
         while True:
             shown = [one._replace(wrong=one.wrong[:, seen]) for one in tried]
             found = scored(shown, trying.budgets, split)

@@ -2,11 +2,10 @@
 
 Methods are judged on validation rows, which they also use to choose their settings. If rows are
 few, methods are cross-validated: each is fitted once per fold, and those that are chosen for some
-budget once more, to all rows. Without a limit of time there are rounds. In the first, all methods
-learn from a quarter of the rows, or are judged by two of the folds. The better half continues, and
-of these the better half after another fold (Jamieson and Talwalkar, *Non-stochastic Best Arm
-Identification and Hyperparameter Optimization*, AISTATS, 2016): first those that are best at some
-budget, then those of the least mean error.
+budget once more, to all rows. Without a limit of time there are rounds, after which methods that
+are behind at all budgets are given up (a race, as in Maron and Moore, *Hoeffding Races*, NIPS,
+1993, with less caution: the choice among methods that are nearly equal is chance anyway). Rounds
+end after one, two, three and all folds, or after methods learned from a quarter of the rows.
 
 A classifier within a budget is within any larger one, too. At a budget, the *usual* classifier is
 that of the least sum of its error and of the mean error of its method over all budgets, the
@@ -57,7 +56,8 @@ _LEAST_LIMIT = 1e-3  # seconds
 _FITTING = 0.8  # share of a method's time; the rest is for predictions of the validation rows
 _LEAST_SHARE = 0.05  # share of all time: if less is left, no other method is tried
 _FIRST_ROWS = 100  # whose predictions show how long those of all rows take
-_ENDS = 2, 3, N_FOLDS  # folds after each round
+_ENDS, _QUICK_ENDS = (1, 2, 3, N_FOLDS), (2,)  # folds after each round
+_NEAR = 0.5  # standard errors behind the best by which a method is not given up
 _FIRST = 0.25  # share of the rows to learn from in the first round, with validation rows
 _FEW_CELLS = 100_000  # up to this number of cells, threads cost more than they save
 _FEW_METHODS = 3  # up to this number of methods, there is one round
@@ -157,30 +157,21 @@ class ValidationSplit(NamedTuple):
         codes, shares = np.unique(self.learning.y, return_inverse=True)[1], [_FIRST, 1 - _FIRST]
         return np.asarray(split_by_class(codes, shares, np.random.default_rng(0)) == 0)
 
-    @property
-    def is_first(self) -> Flags:
-        """The validation rows of the first round."""
-        if self.validation is None:
-            return np.asarray(self.folds < _ENDS[0])
-        return np.ones_like(self.plain)
+    def is_judged(self, n_folds: int) -> Flags:
+        """Return which validation rows are of the first folds."""
+        return self.folds < n_folds if self.validation is None else np.ones_like(self.plain)
 
     @property
     def n_fits(self) -> int:
         """Number of fits of a method."""
         return N_FOLDS if self.validation is None else 1
 
-    @property
-    def ends(self) -> Sequence[int]:
-        """The folds after each round; with validation rows there are two rounds."""
-        return _ENDS if self.validation is None else (_ENDS[0], _ENDS[-1])
-
-    @property
-    def first(self) -> "ValidationSplit":
-        """The judging by the rows of the first round alone."""
+    def of_folds(self, n_folds: int) -> "ValidationSplit":
+        """Return the split whose validation rows are those of the first folds alone."""
         if self.validation is not None:
             return self
-        words = f"rows in {_ENDS[0]} of {N_FOLDS} folds"
-        return ValidationSplit(self.learning.part(self.is_first), None, words)
+        words = f"rows in {n_folds} of {N_FOLDS} folds"
+        return ValidationSplit(self.learning.part(self.is_judged(n_folds)), None, words)
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,14 +191,19 @@ class MethodTrials:
     )  # by method, of the round before
     n_done: int = 0  # methods in rounds before, for reports
 
+    @property
+    def ends(self) -> Sequence[int]:
+        """The folds after each round; with validation rows there are two rounds."""
+        ends = _QUICK_ENDS if self.effort == "quick" else _ENDS
+        return ends if self.split.validation is None else tuple(dict.fromkeys((ends[0], ends[-1])))
+
     def each(self, methods: Sequence[ListedBudgetLearner], watch: Watch) -> Iterator[BudgetErrors]:
         """Yield results of methods until time is up, after each of its rounds."""
-        is_quick, has_rounds = self.effort == "quick", self.split.has_first
-        has_rounds &= watch.seconds is None and self.effort != "thorough"
-        if not has_rounds or (len(methods) <= _FEW_METHODS and not is_quick):
+        has_rounds = watch.seconds is None and self.split.has_first and self.effort != "thorough"
+        if not has_rounds or (len(methods) <= _FEW_METHODS and self.effort != "quick"):
             yield from self._round(methods, watch)
             return
-        ends = _ENDS[:1] if is_quick else self.split.ends
+        ends = self.ends
         trying = self
         for begin, end in pairwise((0, *ends)):
             found: list[BudgetErrors] = []
@@ -217,7 +213,7 @@ class MethodTrials:
                 yield one
             if end == ends[-1]:
                 return
-            kept = trying._better_half(found)
+            kept = trying._in_reach(found)
             yield from (one._replace(found=()) for one in found if one.method not in kept)
             begun = {one.method: one for one in found}
             trying = replace(trying, begun=begun, n_done=trying.n_done + len(methods))
@@ -238,19 +234,17 @@ class MethodTrials:
                 found = list(tried.found)
         return tried._replace(found=found, is_final=True)
 
-    def _better_half(self, first: Sequence[BudgetErrors]) -> set[str]:
-        """Return the methods that are best at some budget, and then those of the least error.
-
-        After the first round at least two are kept, so that the last one compares.
-        """
-        seen: Any = slice(None)
-        if self.split.validation is None:
-            seen = self.split.folds < self.folds.stop
-        errors = np.array([self.split.errors(one.wrong, seen) for one in first])
-        is_best = np.isin(np.arange(len(first)), errors.argmin(axis=0))
-        order = np.lexsort((errors.mean(axis=1), ~is_best))
-        n_kept = max((len(first) + 1) // 2, 2 if self.begun else 1)
-        return {first[place].method for place in order[:n_kept]}
+    def _in_reach(self, found: Sequence[BudgetErrors]) -> set[str]:
+        """Return the methods that are the best at some budget, or nearly; see `best_within`."""
+        is_judged, kept = self.split.is_judged(self.folds.stop), set[str]()
+        wrong = np.array([one.wrong for one in found], np.float64)
+        means = (wrong + wrong.mean(axis=1, keepdims=True)) / 2
+        for of_budget in means.transpose(1, 0, 2):
+            best = of_budget[self.split.errors(of_budget, is_judged).argmin()]
+            for one, gains in zip(found, (of_budget - best)[:, is_judged], strict=True):
+                if gains.mean() <= _NEAR * gain_error(gains):
+                    kept.add(one.method)
+        return kept
 
     def _round(
         self, methods: Sequence[ListedBudgetLearner], watch: Watch

@@ -163,12 +163,12 @@ def test_thorough_gives_no_method_up(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n_rows", [300, 2 * FEW_ROWS])
-def test_the_better_half_goes_on_after_a_first_round(n_rows):
+def test_those_that_are_nearly_best_go_on_after_a_first_round(n_rows):
     """Fits of the others to all rows would be in vain; the print says who was given up."""
     given = {**QUICK, "methods": ("astc", "miser", "l1", "cstc"), "n_jobs": 1}
     model = AutoBudgetClassifier(budget=1.0, **given).fit(*rows(n_rows))
-    assert set(model.behind_) == {"l1", "cstc"}
-    assert set(model.candidates_["method"]) == {"astc", "miser"}
+    assert set(model.behind_) == {"astc", "l1", "cstc"}
+    assert set(model.candidates_["method"]) == {"miser"}
     assert f"given up early: {', '.join(model.behind_)}" in " ".join(str(model).split())
 
 
@@ -212,7 +212,7 @@ def test_ctrl_c_keeps_what_was_tried(monkeypatch):
 
 @pytest.mark.parametrize(
     ("n_rows", "n_learned", "n_validation"),
-    [(300, [240, 240, 300], 120), (2 * FEW_ROWS, [376, 1501], 499)],
+    [(300, [240, 300], 60), (2 * FEW_ROWS, [376, 1501], 499)],
 )
 def test_ctrl_c_in_the_first_round_keeps_the_best(
     n_rows, n_learned, n_validation, fits, monkeypatch

@@ -7,6 +7,7 @@ from bayescascade import CostWeightedLogisticClassifier
 from bayescascade.methods.auto_budget.trying import (
     BudgetErrors,
     MethodScore,
+    MethodTrials,
     Sample,
     ScoredClassifier,
     ValidationSplit,
@@ -90,3 +91,25 @@ def test_the_rule_errs_less_on_new_rows_than_the_least_error():
         least.append(true[errors[:, 2].argmin(), 2])
     difference = np.subtract(least, rule)
     assert difference.mean() > 3 * difference.std() / np.sqrt(300)
+
+
+def test_methods_behind_at_all_budgets_are_given_up():
+    """On the rows judged so far: of the others nothing is known, which is no merit."""
+    X = np.zeros((500, 1))
+    y = np.arange(500) % 2
+    split = ValidationSplit(Sample(X, y), None, "rows")
+    judged = np.flatnonzero(split.is_judged(2))
+    assert judged.size == N
+
+    def errors(method, *n_wrong, first=0):
+        wrong = np.zeros((2, 500), np.bool_)
+        for place, number in enumerate(n_wrong):
+            wrong[place, judged[first : first + number]] = True
+        return BudgetErrors(method, (), wrong)
+
+    found = [
+        errors("at one", 40, 80), errors("at the other", 80, 40), errors("near", 41, 81, first=90),
+        errors("behind", 70, 70),
+    ]  # fmt: skip
+    trials = MethodTrials(split, (1.0, 2.0), {}, 1, None, folds=range(2))
+    assert trials._in_reach(found) == {"at one", "at the other", "near"}
