@@ -87,7 +87,8 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         `sample_weight`, methods that do not support weights are left out. None: l1, cstc, miser,
         prune and fmcc, but not those that would take too long.
     effort : {"normal", "quick", "thorough"}
-        "quick" tries l1 and prune in the first round only. "thorough" also tries astc and
+        "quick" tries l1 and prune in one round, with two folds or a quarter of the rows.
+        "thorough" also tries astc and
         adapt-gbrt, gives no method up, and lets methods take ten times as long. The work is
         counted, so the result does not depend on the machine.
     time_limit : float > 0 or None
