@@ -141,11 +141,9 @@ class Chooser:
                 may_gain = False
                 break
             best = max(best, deeper, key=lambda one: one.log_evidence)
-            is_lost = self._behind(best) - 2.0 * max(gain, 0.0) > _LOST * self.table.total_weight
-            is_quick = best.operations <= self._quick
-            if is_lost and not is_quick:
+            if self._is_lost(best, gain):
                 break  # each level gains less than the one before
-            least = _GAIN if is_quick else _WORTH * self.table.total_weight
+            least = _GAIN if best.operations <= self._quick else _WORTH * self.table.total_weight
             if gain**2 < least * last:
                 may_gain = False
                 break
@@ -154,7 +152,7 @@ class Chooser:
             best = self._climb(best) or best
             grown = self._climb(best.changed(prior="generative", stop=_STOPS[0]))
             for depth in range(best.settings["max_depth"] + 1, n_open + is_dependent):
-                if grown is None or (is_dependent and grown.operations > self._quick):
+                if grown is None or self._is_lost(grown, 0.0):
                     break
                 grown = self._better(grown, grown.changed(max_depth=depth), _GAIN)
         return may_gain
@@ -233,6 +231,11 @@ class Chooser:
     def _behind(self, one: Candidate) -> float:
         """Return how far a candidate's evidence is below the largest, nats."""
         return max(other.log_evidence for other in self.known.values()) - one.log_evidence
+
+    def _is_lost(self, one: Candidate, gain: float) -> bool:
+        """Whether twice the last gain leaves a candidate far behind, and its sum is not quick."""
+        behind = self._behind(one) - 2.0 * max(gain, 0.0)
+        return behind > _LOST * self.table.total_weight and one.operations > self._quick / 4
 
     @property
     def _reach(self) -> float:

@@ -388,17 +388,15 @@ class ShallowTrees:
 
     def log_density_of(self, tree: Tree) -> float:
         """Return the log prior plus log likelihood of one of these trees, nats, by its boxes."""
-        own, p = self._untempered, self._n_levels.size
-
-        def below(node: Any, box: int) -> float:
-            if node is None:
-                return float(own._log_choices[box, p])
-            j, branches = node
-            places = ((child, int(self._starts[j]) + codes[0]) for codes, child in branches)
-            parts = [below(child, int(self._below[box, place])) for child, place in places]
-            return float(own._log_choices[box, j]) + sum(parts)
-
-        return own.log_normalizer + below(tree.to_nested(self.posterior.is_nominal), 0)
+        own, above = self._untempered, np.maximum(tree.parent, 0)
+        column = tree.feature[above]
+        levels = self._starts[column] + tree.lowest_codes(self.posterior.is_nominal)
+        boxes, nodes = np.zeros(above.size, np.int64), np.flatnonzero(tree.parent == 0)
+        while nodes.size:
+            boxes[nodes] = self._below[boxes[above[nodes]], levels[nodes]]
+            nodes = np.flatnonzero(np.isin(tree.parent, nodes))
+        chosen = np.where(tree.feature == LEAF, self._n_levels.size, tree.feature)
+        return float(own.log_normalizer + own._log_choices[boxes, chosen].sum())
 
     @cached_property
     def _untempered(self) -> "ShallowTrees":

@@ -185,6 +185,16 @@ class Tree:
         """Splits on the longest path from the root to a leaf, >= 0."""
         return int(self.depths.max())
 
+    def lowest_codes(self, is_nominal: Sequence[bool]) -> Integers:
+        """Return the lowest code of each node's block, (n_nodes,); 0 at the root."""
+        block = np.maximum(self.block, 1)
+        of_mask = np.log2(block & -block).astype(np.int64)  # of the lowest bit
+        of_range = (self.block & np.uint64(_LOW_BITS)).astype(np.int64)
+        is_mask = np.asarray(is_nominal)[self.feature[self.parent]]
+        codes: Integers = np.where(is_mask, of_mask, of_range)
+        codes[0] = 0
+        return codes
+
     def children(self, node: int) -> list[int]:
         """Return the indices of a node's children, by lowest code of their blocks."""
         return self._children[node]
