@@ -136,7 +136,7 @@ def _merged(
     chooser.is_interrupted |= stop is not None and not isinstance(stop, OutOfTime)
     candidates = [Scored(one.as_classes, score) for score, one in tried]
     summary = _summary(chooser, 1, time_limit)
-    return FoundMixture(candidates, density, summary, np.empty(0))
+    return FoundMixture(candidates, density.with_classes(), summary, np.empty(0))
 
 
 def _summary(chooser: MixtureChooser, n_starts: int, time_limit: float | None) -> FitSummary:

@@ -11,7 +11,7 @@ Other missing columns send ones.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -25,7 +25,7 @@ from bayescascade.data.schema import Schema
 from bayescascade.methods.continuous.network import NetState, TreeCells, memberships
 from bayescascade.methods.mixtures.density import drawn_codes
 from bayescascade.methods.mixtures.em import parents_first
-from bayescascade.methods.mixtures.merged import MergedClasses, merge_alike, read_merged
+from bayescascade.methods.mixtures.merged import MergedClasses, read_merged
 from bayescascade.model.packing import Unpacked, pack_singles
 
 _AT_ONCE = 1 << 20  # numbers of an array of rows, levels and points
@@ -62,13 +62,11 @@ class ContinuousDensity(MergedClasses):
         shaped = [
             own.reshape(-1, size, shares.size) for own, size in zip(found, cells.sizes, strict=True)
         ]
-        density = cls(
+        return cls(
             schema=schema, total_weight=total_weight, parents=cells.parents,
             shares=shares / shares.sum(), tables=tuple(shaped),
             merged=np.zeros(shares.size, np.int64),
         )  # fmt: skip
-        merged = merge_alike(np.concatenate(density._levels_at_points).T, density.shares)
-        return replace(density, merged=merged)
 
     @property
     def n_components(self) -> int:

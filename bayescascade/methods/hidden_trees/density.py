@@ -6,7 +6,7 @@ levels.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from bayescascade.base.validation import check_integer
 from bayescascade.data.schema import Schema
 from bayescascade.methods.hidden_trees.em import HiddenTrees, pass_down, pass_up
 from bayescascade.methods.mixtures.density import drawn_codes
-from bayescascade.methods.mixtures.merged import MergedClasses, merge_alike, read_merged
+from bayescascade.methods.mixtures.merged import MergedClasses, read_merged
 from bayescascade.model.packing import Unpacked, pack_singles
 from bayescascade.report.numbers import share_text
 from bayescascade.report.page import BLANK, Numbers, Page, Pieces, PrintedTable
@@ -64,14 +64,11 @@ class HiddenDensity(MergedClasses):
         """Build from what EM found."""
         p = len(trees.parents)
         levels = np.split(trees.levels[:, :-p], trees.starts[1:], axis=1)
-        found = cls(
+        return cls(
             schema=schema, total_weight=total_weight, parents=trees.parents,
             first=trees.first[:, 0], moves=trees.moves, levels=tuple(levels),
             merged=np.zeros((len(trees.first), trees.first.shape[2]), np.int64),
         )  # fmt: skip
-        profiles = trees.levels[:, :-p].swapaxes(1, 2).reshape(found.merged.size, -1)
-        merged = merge_alike(profiles, found._states.mean(axis=0))
-        return replace(found, merged=merged.reshape(found.merged.shape))
 
     @property
     def n_components(self) -> int:

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -36,7 +36,7 @@ class MergedClasses(RowClasses):
     total_weight : float
         Weight of the training rows.
     merged : int64 array
-        The merged class of each state or point; 0 is the largest.
+        The merged class of each state or point; 0 is the largest. See `with_classes`.
     conditions, condition_numbers, conditions_probability
         See `DensityParts`.
     """
@@ -59,6 +59,13 @@ class MergedClasses(RowClasses):
     @abstractmethod
     def _joint_levels(self) -> Sequence[Floats]:
         """Return for each column P(state or point, level), (`merged.size`, n_levels)."""
+
+    def with_classes(self) -> Self:
+        """Return the density with states or points merged that are alike."""
+        joint = self._joint_levels()
+        shares = np.mean([own.sum(axis=1) for own in joint], axis=0)
+        profiles = np.concatenate([own / own.sum(axis=1, keepdims=True) for own in joint], axis=1)
+        return replace(self, merged=merge_alike(profiles, shares).reshape(self.merged.shape))
 
     @property
     def _nothing(self) -> Codes:
