@@ -8,7 +8,6 @@ seconds. It determines how often progress is shown, and nothing else (see `sampl
 
 import copy
 import math
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -21,7 +20,7 @@ import numpy.typing as npt
 from samplers.archive import Archive, History
 from samplers.blocks import Chunk, Program, Snapshot, describe, run_blocks
 from samplers.checkpoint import CheckpointSection, open_section
-from samplers.cluster import leave_ctrl_c_to, shared_on_cluster
+from samplers.cluster import results_of_workers, shared_on_cluster
 from samplers.parameters import (
     SamplerValueError,
     Seed,
@@ -188,23 +187,14 @@ class _Workers(Generic[S]):
         """Run blocks of every chain."""
         program = self._program
         if self.shared is not None:
-            calls = ((snapshot, n_blocks) for snapshot in snapshots)
-            return list(self.shared.map(_run_on_cluster, calls))
+            return list(self.shared.map(_run_on_cluster, ((s, n_blocks) for s in snapshots)))
         if self._n_jobs == 1:
             return [run_blocks(program, snapshot, n_blocks) for snapshot in snapshots]
-        parallel = joblib.Parallel(
-            n_jobs=self._n_jobs, prefer="threads" if program.choice.moves is None else None
-        )
-        parent = os.getpid()
-        run = joblib.delayed(_run_in_worker)
-        return list(parallel(run(program, snapshot, n_blocks, parent) for snapshot in snapshots))
-
-
-def _run_in_worker(
-    program: Program[S], snapshot: Snapshot[S], n_blocks: int, parent: int
-) -> Chunk[S]:
-    leave_ctrl_c_to(parent)
-    return run_blocks(program, snapshot, n_blocks)
+        calls = [(program, snapshot, n_blocks) for snapshot in snapshots]
+        if program.choice.moves is not None:
+            return list(results_of_workers(run_blocks, calls, self._n_jobs))
+        parallel = joblib.Parallel(n_jobs=self._n_jobs, prefer="threads")
+        return list(parallel(joblib.delayed(run_blocks)(*call) for call in calls))
 
 
 def _run_on_cluster(program: Program[S], snapshot: Snapshot[S], n_blocks: int) -> Chunk[S]:

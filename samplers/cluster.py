@@ -14,6 +14,7 @@ import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
 import joblib
@@ -86,7 +87,7 @@ class Shared(Generic[T]):
 
 
 def results_of_workers(
-    function: Callable[..., R], calls: Iterable[tuple[Any, ...]], n_workers: int
+    function: Callable[..., R], calls: Iterable[tuple[Any, ...]], n_workers: int | None
 ) -> Generator[R, None, None]:
     """Yield ``function(*call)`` for each of `calls`, in their order, as soon as it is ready.
 
@@ -99,16 +100,36 @@ def results_of_workers(
     parallel = joblib.Parallel(
         n_jobs=n_workers, return_as="generator", batch_size=1, max_nbytes=None
     )
-    results = parallel(joblib.delayed(_call)(parent, function, *call) for call in calls)
+    started = list[Generator[tuple[R, list[warnings.WarningMessage]], None, None]]()
     try:
-        for result, warned in results:
+        with _ctrl_c_after():
+            started.append(parallel(joblib.delayed(_call)(parent, function, *c) for c in calls))
+        for result, warned in started[0]:
             for warning in warned:
                 warnings.warn_explicit(
                     warning.message, warning.category, warning.filename, warning.lineno
                 )
             yield result
     finally:
-        results.close()
+        for results in started:
+            results.close()
+
+
+@contextmanager
+def _ctrl_c_after() -> Iterator[None]:
+    """Handle Ctrl-C after the block: joblib may lose it, or fail, while it starts processes."""
+    former = signal.getsignal(signal.SIGINT)
+    if not callable(former) or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    pressed = list[tuple[int, Any]]()
+    signal.signal(signal.SIGINT, lambda *press: pressed.append(press))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, former)
+        for press in pressed:
+            former(*press)
 
 
 def leave_ctrl_c_to(parent: int) -> None:

@@ -9,6 +9,7 @@ import time
 import pytest
 
 import samplers
+from samplers.cluster import results_of_workers
 from tests.samplers.targets import ENGINES, MOVES, FullRing
 
 engines = pytest.mark.parametrize(
@@ -208,3 +209,23 @@ def test_killed_and_resumed_run_ends_in_the_same_bytes(engine, n_jobs, n_kills, 
     assert sizes[-1] < whole.stat().st_size
     assert start(engine, path, n_jobs, 0.0).wait(timeout=60) == 0
     assert path.read_bytes() == whole.read_bytes()
+
+
+def test_ctrl_c_while_workers_start_is_raised_once_they_have_started(monkeypatch):
+    """Joblib failed with another error, or lost it, and the program went on."""
+    events = []
+
+    class Starting:
+        def __init__(self, **_):
+            pass
+
+        def __call__(self, _):
+            signal.raise_signal(signal.SIGINT)
+            events.append("started")
+            return (result for result in ())
+
+    monkeypatch.setattr("samplers.cluster.joblib.Parallel", Starting)
+    with pytest.raises(KeyboardInterrupt):
+        next(results_of_workers(abs, [(1,)], 2))
+    assert events == ["started"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
