@@ -154,6 +154,8 @@ class Chooser:
             for depth in range(best.settings["max_depth"] + 1, n_open + is_dependent):
                 if grown is None or self._is_lost(grown, 0.0):
                     break
+                if is_dependent and grown.operations > self._quick:
+                    break
                 grown = self._better(grown, grown.changed(max_depth=depth), _GAIN)
         return may_gain
 
