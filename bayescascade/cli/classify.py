@@ -9,6 +9,7 @@ from bayescascade.cli.cluster import with_cluster
 from bayescascade.cli.declared import Models, options_of
 from bayescascade.cli.learning import FOLDS_OPTION, Task, TrainingData, learning, on_folds, set_up
 from bayescascade.cli.listed import label_of
+from bayescascade.cli.near_best import beside, check_top, with_near_best
 from bayescascade.cli.options import COLUMN_OPTIONS, OUTPUT_OPTIONS, TARGET_OPTION, with_options
 from bayescascade.cli.reading import with_reading
 from bayescascade.methods.rules.parameters import LabelListParameters
@@ -33,6 +34,7 @@ _KINDS = ("nominal", "ordinal", "continuous", "missing")
     *options_of(MODELS, of_runs=False), *COLUMN_OPTIONS, *options_of(MODELS, of_runs=True),
     *OUTPUT_OPTIONS,
 )  # fmt: skip
+@with_near_best
 @with_reading(learns=True, labels=True)
 @with_cluster
 @learning
@@ -43,7 +45,8 @@ def classify(data: str, **options: Any) -> tuple[Task, TrainingData]:
     the search early; the best list so far is printed and saved.
     """
     target, n_folds = options.pop("target"), options.pop("n_folds")
-    has_details = options.pop("details")
+    has_details, near_best = options.pop("details"), options.pop("near_best")
+    top = check_top(near_best, options.pop("top"))
     if has_details and n_folds == 0:
         raise click.UsageError("--details needs held-out rows: --cv must not be 0, got 0")
     is_unseen = options["quiet"] and not options["as_json"] and options["out"] is None
@@ -67,7 +70,12 @@ def classify(data: str, **options: Any) -> tuple[Task, TrainingData]:
         source=source.label,
     )
 
-    n_measured, shown = 0 if is_unseen else n_folds, _WithDetails if has_details else None
+    n_measured = 0 if is_unseen else n_folds
+
+    def shown(learned: Any) -> Any:
+        own = _WithDetails(learned) if has_details else learned
+        return own if near_best is None else beside(own, learned, near_best, top)
+
     return task, TrainingData(
         (rows,), rows.table.notes,
         lambda: on_folds(task.model, frame, labels, row_weights, n_measured, "list"), shown,

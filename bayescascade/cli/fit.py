@@ -52,7 +52,7 @@ def fit(data: str, **options: Any) -> tuple[Task, TrainingData]:
     training = TrainingData((table,), table.notes)
     if near_best is not None:
         _check_near_best(task.model, name)
-        training = training._replace(shown=lambda learned: beside(learned, near_best, n_shown))
+        training = training._replace(shown=lambda found: beside(found, found, near_best, n_shown))
     return task, training
 
 

@@ -61,15 +61,15 @@ def lister(model: Any, name: str) -> "NearBestListing":
     return listing
 
 
-def beside(learned: Any, nats: float, top: int) -> Any:
-    """Return a fitted model with those near the best; alone, with a note, if there are none."""
+def beside(shown: Any, learned: Any, nats: float, top: int) -> Any:
+    """Return what is shown with the models near the best; alone, with a note, if there are none."""
     try:
-        return WithNearBest(learned, learned.near_best(nats), top)
+        return WithNearBest(shown, learned.near_best(nats), top)
     except ParameterError as error:
         note(f"no models near the best: {error}")
     except KeyboardInterrupt:
         note("no models near the best: interrupted")
-    return learned
+    return shown
 
 
 def check_top(near_best: float | None, top: int | None) -> int:

@@ -37,6 +37,17 @@ def test_models_are_printed_with_the_best_and_after_loading(rows, tmp_path):
     assert "Other models that are as good" in page.read_text(encoding="utf-8")
 
 
+def test_lists_of_labels_are_printed_after_the_details(rows):
+    """Who asks for both would else see one of them."""
+    classify = ["classify", rows, "--target", "sky", "--near-best", "3", "--cv", "2"]
+    result = command(*classify, "--top", "1", "--details")
+    assert result.index("AUC") < result.index("within 3 nats of the best")
+    assert "model 2" not in result
+    assert "AUC" not in command(*classify)
+    assert "near_best" in json.loads(run(*classify, "--json").stdout)
+    assert "--top needs --near-best" in command("classify", rows, "--target", "sky", "--top", "2")
+
+
 def test_what_cannot_be_listed_is_refused_before_the_search(rows):
     """An hour of search must not end in an error."""
     assert "--top needs --near-best" in command("fit", rows, "--top", "2")
