@@ -48,6 +48,7 @@ _READ = Candidate("branch", {"leaf": "independent", "leaf_concentration": 0.5})
 """The candidate for a tree to read, by chains."""
 
 _ENOUGH = 500  # distinct held-out rows to choose the weights of an average by
+_NEARLY = 0.7  # share of these that is enough
 
 
 class CascadeChoice(NamedTuple):
@@ -312,7 +313,7 @@ class Chooser:
         allowed = min(self.left - best.operations, _OF_HELD / 2 * self._all)
         more = more.affordable([best], allowed).enough(_ENOUGH)
         n_more = sum(held.n_distinct for _, held in more.folds)
-        if best.is_summed and n_scored < min(_ENOUGH, n_more):
+        if best.is_summed and n_scored < _NEARLY * min(_ENOUGH, n_more):
             held_out = more
             self._scored(held_out, [best], 0)
         self.report("fitting densities to average")
