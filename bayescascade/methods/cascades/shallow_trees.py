@@ -198,6 +198,9 @@ class ShallowTrees:
         n = self._counts.size
         values, self._log_choices = np.zeros(n), np.empty((n, b.size + 1))
         log_trees, log_prior = np.zeros(n_subsets), np.empty((n_subsets, b.size + 1))
+        distinct, place = np.unique(self._counts, return_inverse=True)
+        log_part = (gammaln(distinct + alpha) - gammaln(alpha))[place]
+        log_all = gammaln(b * alpha) - gammaln(distinct[:, np.newaxis] + b * alpha)
         for at in reversed(self._layers):
             own = at[at >= self.n_boxes] - self.n_boxes  # subsets; their priors are computed first
             log_split, log_stop = self._log_terms(len(self._subsets[own[0]]))
@@ -207,9 +210,8 @@ class ShallowTrees:
             log_trees[own] = np.logaddexp.reduce(log_prior[own], axis=1)
             log_prior[own] -= log_trees[own, np.newaxis]
             below, counts = self._below[at], self._counts[at, np.newaxis]
-            terms = gammaln(self._counts[below] + alpha) - gammaln(alpha) + values[below]
-            log_split = np.add.reduceat(terms, self._starts[:-1], axis=1)
-            log_split += gammaln(b * alpha) - gammaln(counts + b * alpha)
+            log_split = np.add.reduceat(log_part[below] + values[below], self._starts[:-1], axis=1)
+            log_split += log_all[place[at]]
             likelihoods = np.column_stack([log_split, self._log_leaf[at]])
             power = np.ones_like(counts)
             if self.temper is not None:
