@@ -425,11 +425,13 @@ class Cascade(HasNearBest, DensityEstimator[Tree, CountedTree, LearnedDensityTre
         return alternatives(self, nats)
 
     def _count(self, state: Tree) -> CountedTree:
-        counts, _ = self.posterior_.node_statistics(state)
         leaf, levels, pairs = self.posterior_.model.leaf, None, None
         if leaf == "independent":
-            levels = self.posterior_.level_counts(state)[state.leaves]
-        elif leaf == "dependent":
+            counts, of_nodes = self.posterior_.level_counts(state)
+            levels = of_nodes[state.leaves]
+        else:
+            counts, _ = self.posterior_.node_statistics(state)
+        if leaf == "dependent":
             boxes = leaf_boxes(self.schema_, state)
             pairs = pair_counts(self.schema_, self.posterior_.arrays, boxes)
         return CountedTree(state, counts, levels, pairs)

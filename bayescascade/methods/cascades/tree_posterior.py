@@ -310,14 +310,14 @@ class CascadePosterior(CompiledPosterior[Tree]):
             work = self._load(state, state.n_nodes)
         return work.reals[:, layout.COUNT].copy(), work.reals[:, layout.LOG_VOLUME].copy()
 
-    def level_counts(self, state: Tree) -> Floats:
-        """Return the weight of every level among each node's rows, (n_nodes, L) float64.
+    def level_counts(self, state: Tree) -> tuple[Floats, Floats]:
+        """Return the weight of every node, (n_nodes,), and of every level among its rows.
 
-        The L levels of all columns are in the order of the columns.
+        The latter is (n_nodes, L), with the L levels of all columns in the order of the columns.
         """
         with sparing(self._n_cells_of(state)):
             work = self._load(state, state.n_nodes)
-        return self._count_levels(work, state)
+        return work.reals[:, layout.COUNT].copy(), self._count_levels(work, state)
 
     def _count_levels(self, work: layout.CascadeWorkspace, state: Tree) -> Floats:
         with sparing(self._n_cells_of(state)):

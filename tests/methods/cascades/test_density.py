@@ -31,7 +31,7 @@ def density_of(problem, model, tree, density="posterior_mean"):
         levels = independent_probabilities(
             schema,
             leaf_boxes(schema, tree),
-            posterior.level_counts(tree)[tree.leaves],
+            posterior.level_counts(tree)[1][tree.leaves],
             0.0 if density == "empirical" else posterior.model.leaf_concentration,
         )
     return LearnedDensityTree(schema, tree, counts, probabilities, {}, level_probabilities=levels)
