@@ -45,6 +45,7 @@ from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Prin
 _OF_FIT = ("summary_", "run_", "exact_", "posterior_", "log_posterior_")
 _OF_CASCADE = (*_OF_FIT, "leaf_", "leaf_choice_")
 _MOST_SHOWN, _MOST_PAIRS = 6, 5  # candidates, and associations beside a tree
+_DRAWS_TO_READ = 200  # trees beside one that is only shown
 _OF_SEARCH, _FEWEST_STEPS = 0.1, 5_000  # share of the effort for chains; least steps of each
 _REDRAWN = {"quick": 0.04, "normal": 0.2, "thorough": inf}  # gigabytes for redraws of subtrees
 
@@ -192,7 +193,10 @@ class AutoCascade(HasNearBest, Baseline[LearnedDensityTree]):
             run = self._run_of(candidate, choice, table) | (
                 {} if candidate.is_summed else FOR_READING
             )
-            found = candidate.cascade(random_state=seed, **run).fit(table)
+            found = candidate.cascade(random_state=seed, **run)
+            if candidate.is_summed:
+                found._most_blocks = -(-_DRAWS_TO_READ // self.n_chains)
+            found.fit(table)
             if found.tree_.is_readable:
                 readable = found
                 break

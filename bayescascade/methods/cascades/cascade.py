@@ -40,7 +40,6 @@ from bayescascade.methods.cascades.leaf_choice import (
     LeafChoice,
     Summed,
     choose_leaf,
-    n_draws_of,
     sum_up,
     sum_up_in_time,
 )
@@ -68,7 +67,7 @@ from bayescascade.model.kept_draws import Draws
 from bayescascade.model.near_best import Alternatives, HasNearBest
 from bayescascade.model.parameters import SearchParameters
 from bayescascade.model.rounds import Rounds
-from bayescascade.model.search import MOST_BLOCKS, Search
+from bayescascade.model.search import MOST_BLOCKS, Search, most_blocks
 from bayescascade.model.solution import Solution
 from bayescascade.model.typical import MOST_COMPARED, typical_draw
 from bayescascade.report.numbers import nats_text
@@ -281,7 +280,7 @@ class Cascade(HasNearBest, DensityEstimator[Tree, CountedTree, LearnedDensityTre
     ) -> Solution[Tree]:
         """Return the sum over all trees, with as many independent draws as chains would keep."""
         started = perf_counter()
-        n_draws = n_draws_of(search, posterior) // int(search.n_chains)
+        n_draws = self._n_draws(search, posterior) // int(search.n_chains)
         if known is None:
             known = sum_up_in_time(self._sum_up, posterior, search)
         if not isinstance(known, Summed):
@@ -310,7 +309,7 @@ class Cascade(HasNearBest, DensityEstimator[Tree, CountedTree, LearnedDensityTre
         return sampling.run(
             posterior,
             default_steps=self._default_steps(posterior.table),
-            n_blocks=n_draws_of(search, posterior) // int(search.n_chains),
+            n_blocks=self._n_draws(search, posterior) // int(search.n_chains),
             starts=[summed.exact.tree] * int(search.n_chains),
         )
 
@@ -326,7 +325,14 @@ class Cascade(HasNearBest, DensityEstimator[Tree, CountedTree, LearnedDensityTre
 
     def _sum_up(self, posterior: CascadePosterior, search: Search, in_use: int = 0) -> Summed:
         """Sum over all trees; some bytes are in use already. Raises TooLargeError like `_solve`."""
-        return sum_up(posterior, search, self.memory_limit * 1e9 - in_use)
+        n_draws = self._n_draws(search, posterior)
+        return sum_up(posterior, search, self.memory_limit * 1e9 - in_use, n_draws)
+
+    def _n_draws(self, search: Search, posterior: CascadePosterior) -> int:
+        """Return as many draws as chains would keep, a multiple of their number."""
+        n_chains = int(search.n_chains)
+        of_chain = most_blocks(posterior.table.n_distinct) // n_chains
+        return n_chains * max(1, min(of_chain, self._most_blocks))
 
     def _starts(self, posterior: CascadePosterior) -> Sequence[Tree] | None:
         if self.start == "random":

@@ -13,7 +13,7 @@ from bayescascade.base.errors import ParameterError
 from bayescascade.data.splitting import split_rows, with_weights
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.cascade import Cascade
-from bayescascade.methods.cascades.leaf_choice import Summed, n_draws_of, shares_of
+from bayescascade.methods.cascades.leaf_choice import Summed, shares_of
 from bayescascade.methods.cascades.models import BranchModel, LeafModel
 from bayescascade.methods.cascades.parameters import BranchParameters, LeafParameters
 from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
@@ -281,7 +281,7 @@ n_features_in_, feature_names_in_
         first = dict(zip(names, exact.first_splits.tolist(), strict=True))
         log_sum = exact.tempered(None).log_normalizer if exact.is_complete else None
         search.report("drawing trees")
-        drawn = exact.sample(n_draws_of(search, posterior), search.rng())
+        drawn = exact.sample(self._n_draws(search, posterior), search.rng())
         return Summed(exact, certificate, {"first split": shares_of(first)}, log_sum, drawn)
 
     def _chosen_temper(

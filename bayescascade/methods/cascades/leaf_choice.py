@@ -20,7 +20,7 @@ from bayescascade.methods.cascades.tree import Tree
 from bayescascade.methods.cascades.tree_posterior import CascadePosterior, operations_of_step
 from bayescascade.model.parameters import SAMPLED
 from bayescascade.model.rounds import WORK
-from bayescascade.model.search import SCHEDULE, Search, most_blocks
+from bayescascade.model.search import SCHEDULE, Search
 from bayescascade.model.solution import Certificate
 from bayescascade.model.trace import COLUMNS_USED
 
@@ -121,7 +121,9 @@ def best_of_few_steps(
     return float(run.best_log_density)
 
 
-def sum_up(posterior: CascadePosterior, search: Search, memory_limit: float) -> Summed:
+def sum_up(
+    posterior: CascadePosterior, search: Search, memory_limit: float, n_draws: int
+) -> Summed:
     """Sum over all trees; TooLargeError for too much memory or, with search "auto", time."""
     from bayescascade.methods.cascades.exact import SummedPosterior, certificate_of, solve_or_tilt
 
@@ -140,7 +142,7 @@ def sum_up(posterior: CascadePosterior, search: Search, memory_limit: float) -> 
         rng=search.rng(),
         progress=lambda share: search.report("summing over trees", share),
         pass_progress=report_pass, draw_progress=lambda: search.report("drawing trees"),
-        n_jobs=search.n_jobs, n_draws=n_draws_of(search, posterior),
+        n_jobs=search.n_jobs, n_draws=n_draws,
         checkpoint=search.checkpoint, resume=search.resume,
     )  # fmt: skip
     certificate = certificate_of(exact)
@@ -154,12 +156,6 @@ def sum_up(posterior: CascadePosterior, search: Search, memory_limit: float) -> 
     log_sum = None if certificate.log_evidence is None else exact.log_normalizer
     n_bytes = exact.cost.memory_bytes
     return Summed(exact, certificate, shares, log_sum, drawn, is_interrupted, n_bytes=n_bytes)
-
-
-def n_draws_of(search: Search, posterior: CascadePosterior) -> int:
-    """Return as many draws as chains would keep, a multiple of their number."""
-    n_chains = int(search.n_chains)
-    return n_chains * max(1, most_blocks(posterior.table.n_distinct) // n_chains)
 
 
 def _shares(exact: "SummedPosterior") -> dict[str, dict[str, float]]:

@@ -141,12 +141,12 @@ def pass_up(trees: HiddenTrees, codes: Codes | Integers) -> tuple[list[Reals], l
     of the root times the shares of its states; then the same given the parent's state. Both are
     scaled for each row. The log probabilities are (m, n), nats. Cells coded -1 are summed out.
     """
-    own, norms = trees.levels[:, trees.cells(codes)], list[Reals]()  # (m, p, n, h)
+    own, norms = trees.levels.take(trees.cells(codes), axis=1), list[Reals]()  # (m, p, n, h)
     inside, sent = [trees.first] * len(codes), [trees.first] * len(codes)
-    reached = dict[int, Reals]()
+    reached, ones = dict[int, Reals](), np.ones_like(trees.first, shape=(own.shape[3], 1))
 
     def normalized(messages: Reals) -> Reals:
-        norms.append(messages.sum(axis=2, keepdims=True) + _TINY)
+        norms.append(messages @ ones + _TINY)  # a third of the time of a sum
         scaled: Reals = messages / norms[-1]
         return scaled
 
@@ -193,13 +193,14 @@ def _maximized(trees: HiddenTrees, counts: Counts, prior: Reals, smoothing: floa
     """Return the most probable probabilities given expected counts and the pseudo-rows."""
     a = np.float32(smoothing)
     first = counts.first + a / counts.first.shape[-1]
-    of_state = counts.moves.sum(axis=2, keepdims=True) + np.float32(1.0)
-    moves = counts.moves + a * of_state / of_state.sum(axis=3, keepdims=True)
+    ones = np.ones_like(prior, shape=(first.shape[-1], 1))
+    of_state = ones.T @ counts.moves + np.float32(1.0)
+    moves = counts.moves + a * of_state / (of_state @ ones)
     levels = counts.levels + prior
     totals = np.add.reduceat(levels, trees.starts, axis=1)
     levels /= np.repeat(totals, np.diff(trees.starts, append=levels.shape[1]), axis=1)
     return trees._replace(
         first=first / first.sum(axis=2, keepdims=True),
-        moves=moves / moves.sum(axis=3, keepdims=True),
+        moves=moves / (moves @ ones),
         levels=with_missing(levels, trees.starts.size),
     )
