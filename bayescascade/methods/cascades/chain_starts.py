@@ -75,11 +75,14 @@ def cooling(
 
     def outgrows(temperature: float) -> bool:
         rng = np.random.default_rng(0)
-        tree = start(rng)
+        tree, most = start(rng), 0
         for _ in range(_PASSES):
             tree, _ = sweep(rng, tree, n_rows, 1.0 / temperature)
             if tree.n_leaves > n_rows:
                 return True
+            if tree.n_leaves <= most < n_rows / 2:  # it grows no more
+                return False
+            most = max(most, tree.n_leaves)
         return False
 
     initial = next((t for t in _TEMPERATURES[:-1] if not outgrows(t)), _TEMPERATURES[-1])
