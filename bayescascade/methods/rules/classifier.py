@@ -246,12 +246,16 @@ time_limit, until, checkpoint, resume, progress
             self.classes_, self.target_ = self._labeled.classes, self._labeled.target
 
     def fold_model(self) -> tuple[Self, str]:
-        """Return an unfitted, cheaper model for cross-validation, and a text that describes it."""
+        """Return an unfitted, cheaper model for cross-validation, and a text that describes it.
+
+        It keeps no more draws than predictions use.
+        """
         if self.summary_.method == "exact" and self.summary_.n_draws:  # it needs no chains
             model = clone(self).set_params(
                 unknown="ignore", checkpoint=None, resume=False, progress=None, time_limit=None,
                 positive=None,
             )  # fmt: skip
+            model._draws_of_sum = -(-self._most_draws // self.n_chains)
             return model, "lists in folds by sums over all lists"
         table = self.posterior_.table
         steps = self._search().steps(self._default_steps(table))
@@ -262,7 +266,7 @@ time_limit, until, checkpoint, resume, progress
             n_chains=min(self.n_chains, _FOLD_CHAINS), unknown="ignore", checkpoint=None,
             resume=False, progress=None, time_limit=None, positive=None,
         )  # fmt: skip
-        model._draws_of_chain = self._most_draws // _FOLD_CHAINS  # predictions use no more
+        model._draws_of_chain = self._most_draws // _FOLD_CHAINS
         how = "annealing and sampling" if self._is_average else "annealing"
         if self.search == "exact":
             how += " (not exact)"

@@ -46,7 +46,7 @@ from bayescascade.model.density_estimator import DENSITIES, DensityEstimator
 from bayescascade.model.estimator import PosteriorEstimator
 from bayescascade.model.near_best import Alternatives, HasNearBest
 from bayescascade.model.rounds import WORK, Rounds
-from bayescascade.model.search import Search
+from bayescascade.model.search import MOST_BLOCKS, Search
 from bayescascade.model.solution import Certificate, Solution
 
 if TYPE_CHECKING:
@@ -84,6 +84,7 @@ class RuleListEstimator(HasNearBest, PosteriorEstimator[RuleList, L, L]):
 
     # fewer do not reach lists of other rules that are nearly as good, and steps are cheap
     _n_replicas: ClassVar[int] = 12
+    _draws_of_sum = MOST_BLOCKS  # at most, for each chain that they replace
     _least_steps: ClassVar[int]  # by default
 
     expected_rules: float = ListParameters.expected_rules.default
@@ -162,7 +163,7 @@ class RuleListEstimator(HasNearBest, PosteriorEstimator[RuleList, L, L]):
 
         started = perf_counter()
         found = sum_over_lists(posterior, most_work=work, memory_limit=self.memory_limit * 1e9)
-        n_draws = self._n_blocks(posterior.table)
+        n_draws = min(self._n_blocks(posterior.table), self._draws_of_sum)
         drawn = found.draws(search.rng(), n_draws * int(search.n_chains))
         is_rounding = found.is_optimal and found.gap > 0
         return Solution(
