@@ -23,7 +23,6 @@ TITLES = {
     "CSTC": "`CostSensitiveTreeClassifier`",
     "ASTC": "`SubmodularTreeClassifier`",
     "FMCC": "`MarginNeighborsClassifier`",
-    "BudgetTree": "`BudgetTreeClassifier`",
     "BudgetRF": "`BudgetedForestClassifier`",
     "BudgetPrune": "`BudgetPruneClassifier`",
     "GreedyMiser": "`GreedyMiserClassifier`",

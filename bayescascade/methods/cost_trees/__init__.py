@@ -1,1 +1,0 @@
-"""Single trees with a price on the features that they read, and their posterior."""

@@ -1,1 +1,0 @@
-"""The compiled sweep of tree moves."""
