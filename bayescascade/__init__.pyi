@@ -65,6 +65,9 @@ from .methods.comparing_classifiers import (
     ClassifierComparison as ClassifierComparison,
     compare_classifiers as compare_classifiers,
 )
+from .methods.cost_trees.estimators import BudgetTreeClassifier as BudgetTreeClassifier
+from .methods.cost_trees.posterior import BudgetTreePosterior as BudgetTreePosterior
+from .methods.cost_trees.tree import BudgetTree as BudgetTree
 from .methods.effects.causal_svm import CausalSVM as CausalSVM
 from .methods.effects.estimators import EffectModel as EffectModel
 from .methods.effects.losses import (

@@ -22,6 +22,7 @@ _TITLES = {
     "methods.forests": "Feature budgets",
     "methods.prunings": "Feature budgets",
     "methods.classifier_trees": "Feature budgets",
+    "methods.cost_trees": "Feature budgets",
     "methods.margin_neighbors": "Feature budgets",
     "costs": "Feature budgets",
     "methods.neighbors": "Nearest neighbors",

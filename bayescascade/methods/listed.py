@@ -5,6 +5,7 @@ from bayescascade.methods.boxes.parameters import BOXES
 from bayescascade.methods.cascade_mixtures.parameters import CONTINUOUS, HIDDEN, MIXTURE
 from bayescascade.methods.cascades.parameters import AUTO, BRANCH, DET, LEAF
 from bayescascade.methods.classifier_trees.parameters import ASTC, CSTC, L1
+from bayescascade.methods.cost_trees.parameters import SINGLE
 from bayescascade.methods.forests.parameters import GROWN
 from bayescascade.methods.histogram.parameters import HISTOGRAM
 from bayescascade.methods.margin_neighbors.parameters import FMCC
@@ -15,7 +16,7 @@ _MIXTURES = (MIXTURE, HIDDEN, CONTINUOUS)
 DENSITIES = {each.name: each for each in (AUTO, LEAF, BRANCH, RULES, *_MIXTURES, HISTOGRAM, DET)}
 """The densities of the commands `fit` and `compare`."""
 
-_TREES = (GROWN, PRUNED, MISER)
+_TREES = (GROWN, PRUNED, SINGLE, MISER)
 _LEARNERS = (*_TREES, ASTC, CSTC, L1, FMCC, ADAPT_GBRT, ADAPT_LIN, ADAPT_LSTSQ)
 BUDGET_LEARNERS = {each.name: each for each in _LEARNERS}
 """The classifiers of the command `budget`."""

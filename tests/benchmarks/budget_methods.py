@@ -24,6 +24,7 @@ from bayescascade import (
     AdaptiveClassifier,
     BudgetedForestClassifier,
     BudgetPruneClassifier,
+    BudgetTreeClassifier,
     CostSensitiveTreeClassifier,
     CostWeightedLogisticClassifier,
     FeatureCosts,
@@ -242,6 +243,7 @@ METHODS = {
     "CSTC, leaves": partial(_within_budgets, make=CostSensitiveTreeClassifier, loss_at="leaves"),
     "l1": partial(_within_budgets, make=CostWeightedLogisticClassifier),
     "FMCC": _by_neighbors,
+    "BudgetTree": partial(_within_budgets, make=BudgetTreeClassifier),
     "Adapt-GBRT": _gate,
     "Adapt-Lin": partial(_gate, learner="linear"),
     "Adapt-LstSq": partial(_gate, learner="linear", distance="log_odds"),
@@ -258,8 +260,9 @@ if find_spec("lightgbm"):
 MAIN = tuple(
     name
     for name in (
-        "l1", "CSTC", "ASTC", "FMCC", "BudgetRF", "BudgetPrune", "GreedyMiser",
-        "Adapt-LstSq", "Adapt-Lin", "Adapt-GBRT", "LightGBM lazy", "LightGBM coupled",
+        "l1", "CSTC", "ASTC", "FMCC", "BudgetTree", "BudgetRF", "BudgetPrune",
+        "GreedyMiser", "Adapt-LstSq", "Adapt-Lin", "Adapt-GBRT", "LightGBM lazy",
+        "LightGBM coupled",
     )
     if name in METHODS
 )  # fmt: skip

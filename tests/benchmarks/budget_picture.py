@@ -35,6 +35,7 @@ SHOWN = {
     "LightGBM lazy": Style("tab:orange", "-", "v", 1.8),
     "LightGBM coupled": Style("tab:orange", "--", "v", 1.2),
     "BudgetRF": Style("tab:blue", ":", "s", 1.0),
+    "BudgetTree": Style("tab:blue", "-.", "x", 1.0),
     "Adapt-Lin": Style("0.55", "-", "P", 1.0),
     "Adapt-LstSq": Style("0.55", "--", "P", 1.0),
     "CSTC": Style("0.55", ":", "*", 1.0),

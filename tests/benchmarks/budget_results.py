@@ -23,6 +23,7 @@ TITLES = {
     "CSTC": "`CostSensitiveTreeClassifier`",
     "ASTC": "`SubmodularTreeClassifier`",
     "FMCC": "`MarginNeighborsClassifier`",
+    "BudgetTree": "`BudgetTreeClassifier`",
     "BudgetRF": "`BudgetedForestClassifier`",
     "BudgetPrune": "`BudgetPruneClassifier`",
     "GreedyMiser": "`GreedyMiserClassifier`",

@@ -13,6 +13,7 @@ import bayescascade
 from bayescascade.base.watch import Watch
 from bayescascade.cli import budget as cli_budget
 from bayescascade.costs.feature_costs import FeatureCosts
+from bayescascade.methods.cost_trees import estimators as cost_trees
 from bayescascade.methods.forests.base import ForestClassifier
 from bayescascade.methods.forests.budgeted_forest import BudgetedForestClassifier
 from bayescascade.methods.listed import BUDGET_LEARNERS
@@ -40,8 +41,10 @@ def test_a_line_for_a_budget():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", BUDGET_LEARNERS)
-def test_few_rows_choose_by_cross_validation(method, tmp_path):
+def test_few_rows_choose_by_cross_validation(method, tmp_path, monkeypatch):
     """On noise, budgets bought forests that erred more than the commonest class."""
+    monkeypatch.setattr(cost_trees, "_NATS", (100.0,))
+    monkeypatch.setattr(cost_trees, "_STEPS", 50)
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(400, 4)), columns=list("abcd"))
     frame["sick"] = np.where(rng.random(400) < 0.35, "yes", "no")
@@ -287,6 +290,18 @@ def test_ctrl_c_within_a_fit_is_no_finished_fit(monkeypatch):
     found = run("budget", CLINIC, *QUICK, "--budgets", "4,8")
     assert (found.exit_code, found.stdout) == (130, "")
     assert found.stderr == "interrupted: 0 of 2 fits were finished\n"
+
+
+@pytest.mark.slow
+def test_single_trees_are_sampled_for_each_budget(monkeypatch):
+    monkeypatch.setattr(cost_trees, "_NATS", (20.0, 1e5))
+    monkeypatch.setattr(cost_trees, "_STEPS", 200)
+    found = run("budget", CLINIC, *QUICK, "--method", "tree", "--budgets", "0,25", "--json")
+    assert found.exit_code == 0
+    assert found.stderr.startswith("note: budget 0 buys nothing, and the cheapest feature, ")
+    none, some = json.loads(found.stdout)["points"]
+    assert none["n_splits"] == none["cost"] == 0.0 < some["validation_cost"] <= 25.0
+    assert some["error"] < none["error"]
 
 
 def test_a_forest_is_pruned_for_each_budget(tmp_path):

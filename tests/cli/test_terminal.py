@@ -13,7 +13,7 @@ NAME, LEVEL = f"{RED}name", f"{RED}level"
 SAVED = {"predict": (), "score": (), "explain": (), "impute": ()}
 LEARNED = {
     "boxes": ("--target", NAME, "--positive", LEVEL, "--method", "fast"),
-    "budget": ("--target", NAME, "--budgets", 2, "--method", "l1", "--time-limit", 1),
+    "budget": ("--target", NAME, "--budgets", 2, "--method", "tree", "--time-limit", 1),
     "classify": ("--target", NAME, "--search", "anneal", "--steps", 50, "--details"),
     "compare": ("--models", "leaf,histogram", "--repeats", 1),
     "compress": ("--target", NAME, "--prototypes", 4, "--time-limit", 1),

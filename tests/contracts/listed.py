@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.tree import DecisionTreeClassifier
 
 import samplers
 from bayescascade import (
@@ -22,6 +21,7 @@ from bayescascade import (
     BranchPosterior,
     BudgetedForestClassifier,
     BudgetPruneClassifier,
+    BudgetTreeClassifier,
     CascadeMixture,
     CausalSVM,
     CostSensitiveTreeClassifier,
@@ -53,6 +53,7 @@ from bayescascade.model.continuous import ContinuousPosterior
 from tests.methods.boxes import slow_moves as boxes
 from tests.methods.cascades.problems import MULTIWAY
 from tests.methods.classifier_trees import problems as classifiers, soft_trees
+from tests.methods.cost_trees import problems as trees
 from tests.methods.neighbors import problems as neighbors
 from tests.methods.prunings import problems as prunings
 from tests.methods.rado.problems import all_rados, blobs
@@ -169,9 +170,7 @@ ESTIMATORS = {
     "mixture auto": Case(CascadeMixture, {"kind": "cascade", "random_state": 0} | DECLARED),
     "forest": Case(BudgetedForestClassifier, LIMITED | {"max_trees": 4, "n_jobs": 1}, True),
     "prune": Case(BudgetPruneClassifier, LIMITED | {"forest": _forest(), "budget": 5.0}, True),
-    "pruned tree": Case(
-        BudgetPruneClassifier, LIMITED | {"forest": DecisionTreeClassifier(random_state=0)}, True
-    ),
+    "tree": Case(BudgetTreeClassifier, {"costs": COSTS, **CHAINS}, True),
     "classifiers": Case(SubmodularTreeClassifier, LIMITED, True),
     "cstc": Case(CostSensitiveTreeClassifier, PRICED | {"tradeoff": 0.05}, True),
     "l1": Case(CostWeightedLogisticClassifier, {"costs": COSTS, "penalty": 0.02}, True),
@@ -390,6 +389,7 @@ POSTERIORS: Mapping[str, Callable[[], Any]] = {
     "density-list": PAIR.posterior,
     "label-list": SUPPORTED.posterior,
     "pruning": prunings.THREE.posterior,
+    "budget-tree": trees.TWO.posterior,
     "purchases": classifiers.TWO_LEAVES.posterior,
     "prototypes": lambda: neighbors.posterior(metric="linear"),
     "direction": lambda: DirectionPosterior({"x->y": 0.02, "y->x": 0.05}, temperature=0.03),

@@ -5,20 +5,14 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.tree import DecisionTreeClassifier
 
-from bayescascade import (
-    AutoBudgetClassifier,
-    BudgetPruneClassifier,
-    GatedSensorsClassifier,
-    ParameterError,
-)
+from bayescascade import AutoBudgetClassifier, GatedSensorsClassifier, ParameterError
+from bayescascade.methods.cost_trees import estimators as cost_trees
 from bayescascade.methods.listed import BUDGET_LEARNERS
 from tests.contracts.listed import COSTS, ESTIMATORS, fitted, rows
 
 ACQUIRING = [name for name, case in ESTIMATORS.items() if hasattr(case.make, "acquire")]
-OF_BUDGETS = [  # the path of prunings is one of tradeoffs
-    name
-    for name in ACQUIRING
-    if hasattr(ESTIMATORS[name].make, "path") and ESTIMATORS[name].make is not BudgetPruneClassifier
+OF_BUDGETS = [  # the path of "prune" is one of tradeoffs
+    name for name in ACQUIRING if hasattr(ESTIMATORS[name].make, "path") and name != "prune"
 ]
 
 
@@ -68,7 +62,7 @@ def within_budgets(name, prices):
     if name == "sensors":
         return GatedSensorsClassifier(**given, n_steps=40)
     if name == "auto":
-        methods = ["l1", "forest"]
+        methods = ["l1", "forest", "tree"]
         return AutoBudgetClassifier(**given, methods=methods, n_jobs=1, time_limit=60)
     listed = BUDGET_LEARNERS[name]
     model = listed.made(**{**listed.given, **listed.of_trees(10), **given})
@@ -118,8 +112,9 @@ def dominating(name, prices):
         for name in ("sensors", "auto", *BUDGET_LEARNERS)
     ],
 )
-def test_no_first_purchase_is_dear_and_bad(name):
+def test_no_first_purchase_is_dear_and_bad(name, monkeypatch):
     """Gated sensors began with the dearest column, and four methods refused small budgets."""
+    monkeypatch.setattr(cost_trees, "_NATS", (4.0, 40.0))
     assert dominating(name, PRICES) == []
 
 

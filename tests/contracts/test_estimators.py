@@ -26,8 +26,8 @@ from tests.contracts.listed import ESTIMATORS, answers, fitted, rows
 CHAINED = [n for n, c in ESTIMATORS.items() if "checkpoint" in c.make().get_params()]
 GATES = ("gate", "group lasso", "boosted gate", "least squares gate", "miser")
 WEIGHTED = [  # of others rows are drawn, as those that choose or as folds
-    "leaf", "branch", "dependent", "rules", "labels", "det", "histogram", "mixture", "l1", "boxes",
-    "fast boxes",
+    "leaf", "branch", "dependent", "rules", "labels", "det", "histogram", "mixture", "tree", "l1",
+    "boxes", "fast boxes",
 ]  # fmt: skip
 WEIGHTED += [
     pytest.param(name, marks=pytest.mark.slow)
@@ -84,7 +84,7 @@ def test_what_users_call_is_there_and_completion_offers_it(name):
     assert ("score" in shown) == isinstance(model, Classifier | Density | RegressorMixin)
     assert {n for n in vars(model) if n.endswith("_") and not n.startswith("_")} <= shown
     for learned in ("tree_", "rules_"):
-        if learned in shown and name not in ("classifiers", "l1", "cstc"):
+        if learned in shown and name not in ("tree", "classifiers", "l1", "cstc"):
             assert "plot" in dir(getattr(model, learned))
             assert isinstance(getattr(model, learned), Shown)
             assert getattr(model, learned).plot() is not None

@@ -106,5 +106,5 @@ def test_trees_of_forests_are_drawn_one_by_one():
     assert "sex is female" in model.to_dot(0) + model.to_dot(1)
     with pytest.raises(ParameterError, match="tree must be an integer from 0 to"):
         model.plot(tree=99)
-    of_costs = fitted("pruned tree").to_dot()
+    of_costs = fitted("tree").to_dot()
     assert 'label="everyone\\n150 rows' in of_costs

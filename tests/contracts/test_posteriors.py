@@ -52,7 +52,7 @@ def plain_moves(posterior):
     return slow.moves(posterior)
 
 
-OF_ORACLES = ("pruning", "boxes", "purchases")  # which list everything
+OF_ORACLES = ("pruning", "budget-tree", "boxes", "purchases")  # which list everything
 PLAIN = [name for name in HOUSE if name not in OF_ORACLES]
 plainly = pytest.mark.parametrize("name", PLAIN)
 
@@ -115,7 +115,8 @@ def test_generic_engines_run_on_the_moves(name):
 
 
 COMPILED = (
-    "leaf", "branch", "inclusion", "density-list", "label-list", "pruning", "purchases", "boxes",
+    "leaf", "branch", "inclusion", "density-list", "label-list", "pruning", "budget-tree",
+    "purchases", "boxes",
 )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from bayescascade import (
     BoxClassifier,
     BudgetedForestClassifier,
     BudgetPruneClassifier,
+    BudgetTreeClassifier,
     FastBoxes,
     GatedSensorsClassifier,
     GatedSensorsRegressor,
@@ -42,6 +43,7 @@ OF_RARE_CLASSES = [
 OTHER_CLASSES = [
     AdaptiveClassifier(n_trees=3, n_boosted=3, tradeoff=0.01, full_share=0.3, random_state=0),
     BudgetPruneClassifier(RandomForestClassifier(3), random_state=0),
+    BudgetTreeClassifier(n_steps=50, **CHAIN),
     GatedSensorsClassifier(n_steps=5, tradeoff=0.1, random_state=0),
     AutoBudgetClassifier(methods=("prune",), n_trees=2, time_limit=None, random_state=0),
     GreedyMiserClassifier(n_boosted=3, tradeoff=0.01, random_state=0),

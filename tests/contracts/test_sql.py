@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 from bayescascade import (
     BoxUnion,
+    BudgetTreeClassifier,
     DataError,
     DensityEstimationTree,
     DensityRuleList,
@@ -128,7 +129,7 @@ def test_classifiers(name):
         with pytest.raises(ParameterError, match="label must be a class where several trees vote"):
             model.to_sql()
     known = model.classes_.tolist()
-    is_strict = name in ("labels", "pruned tree", "boxes")
+    is_strict = name in ("labels", "tree", "boxes")
     strict = ESTIMATORS[name].fit(unknown="error") if is_strict else None
     for asking in filter(None, (model, strict)):
         robot = frame[:1].assign(sex="robot")
@@ -252,11 +253,14 @@ def test_any_boxes_are_those_of_the_model(rng):
 
 
 @pytest.mark.slow
-def test_numbers_are_routed_as_the_model_does(rng):
+@pytest.mark.parametrize("make", [BudgetTreeClassifier, TruncatedForest])
+def test_numbers_are_routed_as_the_model_does(make, rng):
     """They are rounded to float32 first: a row beside a threshold must not change sides."""
     frame, labels = mixed(rng)
-    forest = RandomForestClassifier(5, random_state=0)
-    model = TruncatedForest(forest=forest).fit(frame, labels, frame)
+    if make is TruncatedForest:
+        model = make(forest=RandomForestClassifier(5, random_state=0)).fit(frame, labels, frame)
+    else:
+        model = make(n_steps=2000, n_chains=2, random_state=0).fit(frame, labels)
     thresholds = model.forest_.threshold[model.forest_.feature == 0]
     steps = [-1e-7, -1e-8, -1e-16, 0.0, 1e-16, 1e-8, 1e-7]
     beside = [threshold * (1 + step) for threshold in thresholds for step in steps]

@@ -87,6 +87,7 @@ PROBLEMS = {
     "gate": Long("gate", {"learner": "linear", "n_trees": 5}, (3_000, 40, 4)),
     "boosted gate": Long("boosted gate", {"n_boosted": 10**5, "n_trees": 5}),
     "miser": Long("miser", {"n_boosted": 10**5}),
+    "tree": Long("tree", ENDLESS),
     "neighbors": Long("neighbors", {"search": "ascent+langevin", **ENDLESS}),
     "minibatches": Long("neighbors", {"optimizer": "minibatch", "max_iter": 10**7}),
     "rado": Long("rado", {"learner": "boost", "n_rounds": 10**7, "n_rados": 100}, (3_000, 40, 4)),

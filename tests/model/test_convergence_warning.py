@@ -25,8 +25,8 @@ def test_fits_warn_of_what_falls_short_and_say_what_to_do():
     assert len(caught) == 1
     assert caught[0].filename == __file__
     assert model.summary_.warnings  # with the figures
-    labels = ESTIMATORS["labels"].labels()
-    for case in ("labels", "neighbors"):
+    labels = ESTIMATORS["tree"].labels()
+    for case in ("tree", "labels", "neighbors"):
         with pytest.warns(ConvergenceWarning, match="run longer chains"):
             ESTIMATORS[case].make(**{**ESTIMATORS[case].parameters, "n_steps": 60}).fit(
                 rows(), labels
@@ -53,7 +53,7 @@ def test_what_is_sure_is_silent():
         LeafCascade(search="exact", partitions="levels", random_state=0, **DECLARED).fit(rows())
         LeafCascade(**{**BRIEF, "search": "anneal"}, **DECLARED).fit(rows())
         NeighborCompressionClassifier(n_prototypes=4, random_state=0).fit(
-            rows(), ESTIMATORS["labels"].labels()
+            rows(), ESTIMATORS["tree"].labels()
         )
         explore(gibbs(), n_steps=10_000, random_state=0)
 

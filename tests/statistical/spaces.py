@@ -10,11 +10,13 @@ import pytest
 
 import samplers
 from bayescascade.methods.classifier_trees.posterior import SubmodularTreePosterior
+from bayescascade.methods.cost_trees.posterior import BudgetTreePosterior
 from bayescascade.methods.prunings.posterior import PruningPosterior
 from bayescascade.methods.rules.kernels import layout
 from bayescascade.methods.rules.list_posterior import RuleListPosterior
 from tests.methods.cascades.problems import Model, Problem as TreeProblem, listed_moves
 from tests.methods.classifier_trees import problems as purchase_problems
+from tests.methods.cost_trees import problems as tree_problems, slow_moves as tree_moves
 from tests.methods.prunings import problems as pruning_problems, slow_moves as pruning_moves
 from tests.methods.rules import slow_moves as list_moves
 from tests.methods.rules.problems import PARAMETERS, Problem as ListProblem, Remembered
@@ -177,6 +179,20 @@ def lists(problem: ListProblem, name: str = "", **settings: float) -> Space:
         {"expected_rules": 1.5 * PARAMETERS["expected_rules"]},
         RuleListPosterior,
         cache(problem.posterior(**settings).log_prior),
+    )
+
+
+def budgets(problem: tree_problems.TreeProblem, **wrong: Any) -> Space:
+    """Return the space of budgeted trees."""
+    posterior = partial(problem.posterior, tree_problems.Remembered)
+    return Space(
+        problem.name,
+        posterior,
+        lambda: problem.trees,
+        lambda beta: tree_moves.moves(posterior(), beta, posterior(max_leaves=99)),
+        cache(problem.log_densities),
+        wrong or {"concentration": 0.2},
+        BudgetTreePosterior,
     )
 
 

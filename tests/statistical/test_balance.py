@@ -24,8 +24,9 @@ def test_moves_are_in_detailed_balance(space):
             assert imbalance(space, names, beta) < 1e-12, (names, beta)
 
 
-@each(tiny.MULTIWAY, tiny.BY_BRANCHES, tiny.PAIR, tiny.SUPPORTED, tiny.CUT_PAIR,
-      tiny.DEEP, tiny.THREE_CUTS, *tiny.BOUGHT, quick=tiny.CORE)  # fmt: skip
+@each(tiny.MULTIWAY, tiny.BY_BRANCHES, tiny.PAIR, tiny.SUPPORTED, tiny.TWO, tiny.WEIGHED,
+      tiny.CUT_PAIR, tiny.DEEP, tiny.THREE_CUTS, *tiny.BOUGHT,
+      quick=(tiny.MULTIWAY, tiny.PAIR, tiny.WEIGHED, tiny.CUT_PAIR, tiny.BOUGHT[1]))  # fmt: skip
 def test_without_hastings_term_or_reverse_moves_are_out_of_balance(space):
     """The test above must be able to fail."""
     assert imbalance(space, space.names, 0.4, broken=True) > 1e-4
@@ -70,8 +71,8 @@ def test_each_move_without_its_hastings_term_is_out_of_balance(space, rng):
 
 
 @each(tiny.BINARY, tiny.MULTIWAY, tiny.BINS, trees(cascades.UNEVEN_LEVELS, LEAF), tiny.PAIR,
-      tiny.MISSING, tiny.SUPPORTED, *tiny.CUTS, *tiny.BOUGHT,
-      quick=(*tiny.CORE, tiny.BOUGHT[0]))  # fmt: skip
+      tiny.MISSING, tiny.SUPPORTED, *tiny.BUDGETS, *tiny.CUTS, *tiny.BOUGHT,
+      quick=(*tiny.CORE, tiny.TWO, tiny.BOUGHT[0]))  # fmt: skip
 def test_moves_reach_every_state_and_no_other(space):
     """A state that cannot be reached is never reported, however probable."""
     found = enumerate_states(space, space.states[0], space.moves(space.names))

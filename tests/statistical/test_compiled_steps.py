@@ -42,7 +42,7 @@ def is_plain_step(
 
 @each(*tiny.TREES, tiny.BY_BRANCHES, *tiny.OPTIONS, *tiny.LEVELS[:2], trees(cascades.ORDINAL, LEAF),
       tiny.MIXED_WAYS, trees(cascades.TERNARY_THREE_WAY, INCLUSION), *tiny.LISTS,
-      *tiny.LONG_LISTS, *tiny.CUTS, *tiny.BOUGHT,
+      *tiny.LONG_LISTS, *tiny.BUDGETS, *tiny.CUTS, *tiny.BOUGHT,
       quick=(*tiny.CORE, tiny.LONG_LISTS[1]))  # fmt: skip
 def test_compiled_steps_are_the_plain_ones(space, rng):
     """The compiled sweep is a second program for the moves: it must be the same chain."""
@@ -51,8 +51,9 @@ def test_compiled_steps_are_the_plain_ones(space, rng):
         assert is_plain_step(space, state, rng), state
 
 
-@each(tiny.MULTIWAY, tiny.BY_BRANCHES, tiny.PAIR, tiny.SUPPORTED, tiny.CUT_PAIR, tiny.DEEP,
-      tiny.THREE_CUTS, tiny.BOUGHT[1], quick=(tiny.SUPPORTED, tiny.CUT_PAIR))  # fmt: skip
+@each(tiny.MULTIWAY, tiny.BY_BRANCHES, tiny.PAIR, tiny.SUPPORTED, tiny.TWO, tiny.GROUPED,
+      tiny.WEIGHED, tiny.CUT_PAIR, tiny.DEEP, tiny.THREE_CUTS, tiny.BOUGHT[1],
+      quick=(tiny.SUPPORTED, tiny.WEIGHED))  # fmt: skip
 @pytest.mark.parametrize(
     "beta", [0.4, *(pytest.param(b, marks=pytest.mark.slow) for b in (0.0, 3.0))]
 )
@@ -189,7 +190,7 @@ def test_edits_of_a_rule_have_the_chances_computed_by_hand(start, expected_size,
     assert not fits(steps, chances(is_even=True))
 
 
-@each(*tiny.BOUGHT, quick=tiny.BOUGHT[1:])
+@each(tiny.TWO, tiny.WEIGHED, *tiny.BOUGHT, quick=(tiny.WEIGHED,))
 def test_each_move_on_trees_with_costs_is_the_plain_one(space, rng, monkeypatch):
     """As above, where a step is accepted less surely."""
     for names in space.groups:
@@ -201,7 +202,8 @@ def test_each_move_on_trees_with_costs_is_the_plain_one(space, rng, monkeypatch)
 
 @pytest.mark.parametrize(
     ("spaces", "beta"),
-    [([tiny.CUT_PAIR], 1.0), (tiny.BOUGHT, 1.0), (UNSEEN_LISTS["pair"], 1.0),
+    [([tiny.WEIGHED], 0.4), ([tiny.CUT_PAIR], 1.0), (tiny.BOUGHT, 1.0), (UNSEEN_LISTS["pair"], 1.0),
+     pytest.param([tiny.TWO], 0.4, marks=pytest.mark.slow),
      *(pytest.param(spaces, 1.0, marks=pytest.mark.slow)
        for spaces in ([tiny.DEEP], [tiny.THREE_CUTS], UNSEEN_LISTS["supported"]))],
     ids=lambda value: value[0].name if isinstance(value, list) else "",

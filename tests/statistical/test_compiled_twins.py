@@ -76,16 +76,18 @@ def rules_of(posterior, chosen):
     return [posterior.antecedents[rule] for rule in chosen]
 
 
-def _prunings():
+def _budgets():
+    from tests.methods.cost_trees import problems as trees
     from tests.methods.prunings import problems as prunings
 
+    larger = trees.TreeProblem("larger", (4, 5, 3), 9, n_rows=150, n_classes=3, fractional=True)
     wide = prunings.PruningProblem("wide", ((-1, 0, 1, 1, 0, 4, 5),) * 6, n_uses=40, tradeoff=0.1)
-    chosen = (*prunings.PROBLEMS, wide)
+    chosen = (*prunings.PROBLEMS, wide, *trees.PROBLEMS, larger)
     return [(problem.name, problem.posterior()) for problem in chosen], lambda *_: []
 
 
-POSTERIORS = {"cascades": _cascades, "rules": _rules, "prunings": _prunings}
-N_LINES = {"cascades": (4 * 3 + 14) * 3, "rules": 9 * 3, "prunings": 6 * 3}
+POSTERIORS = {"cascades": _cascades, "rules": _rules, "budgets": _budgets}
+N_LINES = {"cascades": (4 * 3 + 14) * 3, "rules": 9 * 3, "budgets": 12 * 3}
 
 each = pytest.mark.parametrize("name", POSTERIORS)
 

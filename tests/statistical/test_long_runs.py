@@ -32,8 +32,8 @@ def visits(space: Space, rng, engine=samplers.metropolis, **settings):
 
 
 @each(tiny.BINARY, tiny.MULTIWAY, tiny.BINS, tiny.FRACTIONAL, *tiny.OPTIONS, tiny.PAIR,
-      tiny.LIST_BINS, tiny.LIST_FRACTIONS, tiny.SUPPORTED, *tiny.CUTS, *tiny.BOUGHT,
-      quick=tiny.CORE)  # fmt: skip
+      tiny.LIST_BINS, tiny.LIST_FRACTIONS, tiny.SUPPORTED, tiny.TWO, tiny.GROUPED,
+      tiny.THREE_BUDGETED, tiny.WEIGHED, *tiny.CUTS, *tiny.BOUGHT, quick=tiny.CORE)  # fmt: skip
 def test_chains_visit_states_as_often_as_they_are_probable(space, rng):
     """What is said of leaf counts, of columns and their costs is read off these visits."""
     drawn = visits(space, rng)

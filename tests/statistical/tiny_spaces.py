@@ -7,9 +7,10 @@ from bayescascade.methods.rules.rule_list import RuleList
 from tests.methods.cascades import problems as cascades
 from tests.methods.cascades.problems import BRANCH, GENERATIVE, INCLUSION, INDEPENDENT_BRANCH, LEAF
 from tests.methods.classifier_trees import problems as classifiers
+from tests.methods.cost_trees import problems as budgeted
 from tests.methods.prunings import problems as prunings
 from tests.methods.rules import problems as rules
-from tests.statistical.spaces import Space, bought, cuts, lists, trees
+from tests.statistical.spaces import Space, bought, budgets, cuts, lists, trees
 
 TREES = [
     trees(cascades.BINARY, LEAF), trees(cascades.MULTIWAY, LEAF),
@@ -21,12 +22,17 @@ BY_BRANCHES = trees(cascades.MULTIWAY, BRANCH)
 OPTIONS = [trees(*pair) for pair in cascades.WITH_OPTIONS]
 LISTS = [lists(problem) for problem in (*rules.FEW, rules.MISSING, rules.GAPS)]
 PAIR, LIST_BINS, LIST_FRACTIONS, SUPPORTED, THREE_CLASSES, MISSING, GAPS = LISTS
+BUDGETS = [
+    budgets(budgeted.TWO), budgets(budgeted.GROUPED, groups=()), budgets(budgeted.THREE_CLASSES),
+    budgets(budgeted.WEIGHED), budgets(budgeted.CONSTANT),
+]  # fmt: skip
+TWO, GROUPED, THREE_BUDGETED, WEIGHED, CONSTANT_BUDGETED = BUDGETS
 CUTS = [cuts(problem) for problem in prunings.PROBLEMS]
 CUT_PAIR, DEEP, THREE_CUTS, FREE, STUMP = CUTS
 BOUGHT = [bought(problem) for problem in (classifiers.ROOT, classifiers.TWO_LEAVES)]
-HEATED = (MULTIWAY, MULTIWAY_INCLUSION, PAIR, SUPPORTED, *CUTS, *BOUGHT)
-ALL = (*TREES, BY_BRANCHES, *OPTIONS, *LISTS, *CUTS, *BOUGHT)
-CORE = (MULTIWAY, PAIR, CUT_PAIR, BOUGHT[1])
+HEATED = (MULTIWAY, MULTIWAY_INCLUSION, PAIR, SUPPORTED, *BUDGETS, *CUTS, *BOUGHT)
+ALL = (*TREES, BY_BRANCHES, *OPTIONS, *LISTS, *BUDGETS, *CUTS, *BOUGHT)
+CORE = (MULTIWAY, PAIR, WEIGHED, CUT_PAIR, BOUGHT[1])
 """One of every family; the others are for the slow tests."""
 
 SYMMETRIC = {("swap",), ("relocate",)}  # of lists: as likely as their reverse

@@ -6,7 +6,7 @@ matrix, and ends with `_become`.
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from bayescascade.base.watch import Watch
 from bayescascade.costs.acquisition import Walk
 from bayescascade.costs.choice import PurchaseChoice
 from bayescascade.costs.classifier import BudgetedClassifier
-from bayescascade.costs.feature_costs import FeatureCosts
+from bayescascade.costs.feature_costs import Costs, FeatureCosts
 from bayescascade.data.cell_policy import CellPolicy, Matrix
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows
@@ -37,6 +37,33 @@ from bayescascade.report.page import count_of
 
 CELLS = CellPolicy(missing="nan", dtype=np.float32, keeps_ranges=True)
 """The cells that forests accept."""
+
+
+class ReadRows(NamedTuple):
+    """The encoder and the costs of columns, and the rows."""
+
+    encoder: MatrixEncoder
+    costs: FeatureCosts
+    training: TrainingRows
+
+
+def read_rows(
+    X: Any,
+    y: Any,
+    costs: Costs,
+    owner: str,
+    unknown: str = "error",
+    *,
+    sample_weight: Any = None,
+    X_val: Any = None,
+    y_val: Any = None,
+) -> ReadRows:
+    """Read columns, costs and rows; for errors see `TrainingRows.read`."""
+    given = GivenRows.labeled(X, y, sample_weight)
+    validation = GivenRows.validating(X_val, y_val)
+    encoder = MatrixEncoder.learn(given, CELLS).treating(unknown)
+    found = FeatureCosts.of(costs, encoder.columns)
+    return ReadRows(encoder, found, TrainingRows.read(encoder, given, validation, owner=owner))
 
 
 if TYPE_CHECKING:
@@ -71,18 +98,11 @@ class ForestClassifier(BudgetedClassifier):
 
     # -- for the `fit` of subclasses ---------------------------------------------------------------
 
-    def _read_training(
-        self, X: Any, y: Any, *, sample_weight: Any = None, X_val: Any = None, y_val: Any = None
-    ) -> TrainingRows:
-        """Set columns, classes and costs, and return the rows as a matrix.
-
-        For errors see `TrainingRows.read`.
-        """
-        given = GivenRows.labeled(X, y, sample_weight)
-        validation = GivenRows.validating(X_val, y_val)
-        encoder = MatrixEncoder.learn(given, CELLS).treating(self._unknown_policy())
-        costs = FeatureCosts.of(self.costs, encoder.columns)
-        training = TrainingRows.read(encoder, given, validation, owner=type(self).__name__)
+    def _read_training(self, X: Any, y: Any, **more: Any) -> TrainingRows:
+        """Set columns, classes and costs, and return the rows as a matrix; see `read_rows`."""
+        unknown = self._unknown_policy()
+        owner = type(self).__name__
+        encoder, costs, training = read_rows(X, y, self.costs, owner, unknown, **more)
         self._set_columns(encoder, costs)
         self.classes_, self.n_rows_ = training.classes, len(training.rows)
         self.notes_ = training.notes
@@ -230,9 +250,15 @@ class ForestClassifier(BudgetedClassifier):
         check_is_fitted(self, "forest_")
         return label_sql(self.forest_, self._encoder, self.classes_, label)
 
+    @property
+    def _imagined(self) -> float:
+        """Number of pseudo-rows of each class in the forest's counts."""
+        return 0.0
+
     def _boxes(self, tree: int | None) -> BoxTree:
         chosen = check_integer("tree", tree or 0, 0, self.forest_.n_trees - 1)
-        return class_tree_boxes(self.forest_, chosen, self._encoder, self.classes_)
+        encoder, classes = self._encoder, self.classes_
+        return class_tree_boxes(self.forest_, chosen, encoder, classes, self._imagined)
 
     # -- files -------------------------------------------------------------------------------------
 

@@ -112,14 +112,14 @@ def _goes_left(forest: Forest, node: int, encoder: MatrixEncoder) -> str:
 
 
 def class_tree_boxes(
-    forest: Forest, tree: int, encoder: MatrixEncoder, classes: NDArray[Any]
+    forest: Forest, tree: int, encoder: MatrixEncoder, classes: NDArray[Any], imagined: float = 0.0
 ) -> BoxTree:
-    """Return a tree as boxes, leaves in the color of their class."""
+    """Return a tree as boxes, leaves in the color of their class, without `imagined` rows."""
     nodes = slice(*forest.tree_starts[tree : tree + 2].tolist())
     parents = forest.parents[nodes] - forest.tree_starts[tree]
     one = forest.part(nodes)
     class_texts = [level_text(label) for label in classes.tolist()]
-    rows = count_texts(one.counts.sum(axis=1).tolist())
+    rows = count_texts((one.counts - imagined).sum(axis=1).tolist())
     texts, fills = [], []
     for node, (parent, shares) in enumerate(zip(parents.tolist(), one.probabilities, strict=True)):
         words = "everyone"

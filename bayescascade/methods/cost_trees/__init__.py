@@ -1,0 +1,1 @@
+"""Single trees with a price on the features that they read, and their posterior."""

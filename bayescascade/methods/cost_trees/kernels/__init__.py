@@ -1,0 +1,1 @@
+"""The compiled sweep of tree moves."""
