@@ -105,7 +105,7 @@ def _scored(
     codes, best, n_worse = others.codes.astype(np.int32), (-np.inf, settings), 0
     log_volume = float(np.average(log_cells(others), weights=others.weights))
     with single_threaded():
-        for i, trees in enumerate(_epochs(rows, settings, seed)):
+        for i, trees in enumerate(islice(_epochs(rows, settings, seed), 1, None), start=1):
             scores = np.logaddexp.reduce(pass_up(trees, codes)[2]) - np.log(settings.n_members)
             score = float(np.average(scores, weights=others.weights)) - log_volume
             n_worse = 0 if score > best[0] + _LEAST_GAIN else n_worse + 1
