@@ -219,7 +219,7 @@ class Archive(Generic[S]):
                 f"is of another model or other data: its fingerprint is {stored['fingerprint']!r}, "
                 f"this target's is {ours['fingerprint']!r}"
             )
-        were, are = ({"n_rounds": 1, **settings["settings"]} for settings in (stored, ours))
+        were, are = ({"n_rounds": 1, **header["settings"]} for header in (stored, ours))
         for name, value in are.items():
             if were[name] != value:
                 raise self._error(

@@ -14,7 +14,7 @@ import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, Generic, TypeVar
 
 import joblib
@@ -97,12 +97,14 @@ def results_of_workers(
     parent = os.getpid()
     # One call at a time, so that its result is available as soon as it ends. Arrays are not
     # memory-mapped: kernels would be compiled again for read-only arrays.
+    can_yield = getattr(get_active_backend()[0], "supports_return_generator", False)
     parallel = joblib.Parallel(
-        n_jobs=n_workers, return_as="generator", batch_size=1, max_nbytes=None
-    )
-    started = list[Generator[tuple[R, list[warnings.WarningMessage]], None, None]]()
+        n_jobs=n_workers, return_as="generator" if can_yield else "list",
+        batch_size=1, max_nbytes=None,
+    )  # fmt: skip
+    started = list[Iterable[tuple[R, list[warnings.WarningMessage]]]]()
     try:
-        with _ctrl_c_after():
+        with _ctrl_c_after() if can_yield else nullcontext():
             started.append(parallel(joblib.delayed(_call)(parent, function, *c) for c in calls))
         for result, warned in started[0]:
             for warning in warned:
@@ -112,7 +114,8 @@ def results_of_workers(
             yield result
     finally:
         for results in started:
-            results.close()
+            if isinstance(results, Generator):
+                results.close()
 
 
 @contextmanager

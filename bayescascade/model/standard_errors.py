@@ -55,7 +55,10 @@ def folds_error(share: float, n: float, n_folds: int) -> float:
 
 
 def gain_error(gains: Floats) -> float:
-    """Return the standard error of the mean of gains (n,) in {-1, 0, 1}; infinite for one row."""
+    """Return the standard error of the mean of gains (n,); infinite for one row.
+
+    Gains are -1, 0 or 1; for others within -1 and 1 it is conservative.
+    """
     n = gains.size
     if n < 2:
         return math.inf

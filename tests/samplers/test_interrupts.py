@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 
+import joblib
 import pytest
 
 import samplers
@@ -229,3 +230,13 @@ def test_ctrl_c_while_workers_start_is_raised_once_they_have_started(monkeypatch
         next(results_of_workers(abs, [(1,)], 2))
     assert events == ["started"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("backend", ["loky", "multiprocessing", "threading", "sequential"])
+def test_chains_run_on_any_backend_of_joblib(backend):
+    """Some return all results at the end; the result is the same."""
+    search = {"n_steps": 20, "moves": MOVES, "initial_states": [0, 1, 2, 3], "seed": 1}
+    expected = samplers.metropolis(FullRing(), n_jobs=1, **search)
+    with joblib.parallel_config(backend, n_jobs=2):
+        found = samplers.metropolis(FullRing(), n_jobs=None, **search)
+    assert found.final_states == expected.final_states

@@ -106,7 +106,7 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         Name of the chosen method.
     validation_error_, validation_error_error_ : float
         Error rate on the validation rows, and its standard error. The rate is biased downward,
-        because it is the smallest of several.
+        because the same rows chose the method.
     candidates_ : DataFrame
         All candidates within the budget, the best first: method, budget for which it was fitted,
         error rate, its standard error, mean cost of a row, and by how much the error rate is above

@@ -75,8 +75,8 @@ class BudgetErrors(NamedTuple):
 
     method: str
     found: Sequence[BudgetedClassifier]  # by budget, of the last fit; empty if it was given up
-    wrong: Flags  # (n_budgets, n_judging_rows)
-    is_whole: bool = True  # whether after all rounds; else errors are those of the first round
+    wrong: Flags  # (n_budgets, n_validation_rows)
+    is_whole: bool = True  # whether after all rounds; else errors are those of an early one
     is_final: bool = True  # whether all rows were learned from
 
 
@@ -111,7 +111,7 @@ class ValidationSplit(NamedTuple):
     def of(
         cls, rows: Sample, validation: Sample | None, generator: np.random.Generator
     ) -> "ValidationSplit":
-        """Return the judging of methods for rows, with validation rows or without."""
+        """Return the split of the rows, with validation rows or without."""
         if validation is not None:
             return cls(rows, validation, "validation rows")
         if len(rows.y) < FEW_ROWS:
@@ -137,7 +137,7 @@ class ValidationSplit(NamedTuple):
         return np.asarray(self.validation_rows.y != self.learning.commonest)
 
     def errors(self, wrong: Flags, seen: Any = slice(None)) -> Floats:
-        """Return mean errors on the rows seen, from `wrong` (n, n_judging_rows)."""
+        """Return mean errors on the rows seen, from `wrong` (n, n_validation_rows)."""
         weights = self.validation_rows.weights
         return np.average(wrong[:, seen], 1, None if weights is None else weights[seen])
 
@@ -184,7 +184,7 @@ class MethodTrials:
     n_trees: int
     # callable or None: takes a `samplers.Progress` as each method begins
     report: Callable[[samplers.Progress], object] | None
-    effort: str = "normal"  # "quick": the first round only, "thorough": no method is given up
+    effort: str = "normal"  # "quick": one early round, "thorough": no method is given up
     folds: range = range(N_FOLDS)  # of this round; with validation rows, the last learns from all
     begun: Mapping[str, BudgetErrors] = field(
         default_factory=dict
@@ -193,7 +193,7 @@ class MethodTrials:
 
     @property
     def ends(self) -> Sequence[int]:
-        """The folds after each round; with validation rows there are two rounds."""
+        """The folds after each round; with validation rows there are at most two rounds."""
         ends = _QUICK_ENDS if self.effort == "quick" else _ENDS
         return ends if self.split.validation is None else tuple(dict.fromkeys((ends[0], ends[-1])))
 
@@ -415,7 +415,7 @@ class ScoredClassifier:
 
     candidate: MethodScore
     model: BudgetedClassifier
-    wrong: Flags  # (n_judging_rows,)
+    wrong: Flags  # (n_validation_rows,)
     mean_error: float  # of its method, over all budgets
     is_final: bool = True  # whether it learned from all rows
 

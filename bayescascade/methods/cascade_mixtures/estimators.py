@@ -282,7 +282,7 @@ class CascadeMixture(Baseline[RowClasses | LearnedDensityTree]):
 
     @property
     def candidates_(self) -> pd.DataFrame:
-        """All candidates, the best first."""
+        """All candidates, the chosen one first."""
         check_is_fitted(self, "_found")
         return pd.DataFrame(
             [(*one.settings, one.held_out) for one in self._candidates],

@@ -157,7 +157,11 @@ class Chooser:
                     break
                 if is_dependent and grown.operations > self._quick:
                     break
-                grown = self._better(grown, grown.changed(max_depth=depth), _GAIN)
+                deeper = self._weigh(grown.changed(max_depth=depth))
+                gain = -inf if deeper is None else deeper.log_evidence - grown.log_evidence
+                if deeper is not None and 0.0 < gain < _GAIN:
+                    del self.known[deeper.key]
+                grown = deeper if gain >= _GAIN else None
         return may_gain
 
     def _weigh_all_trees(self, leaf: str, partitions: str, may_gain: bool) -> None:
@@ -236,7 +240,7 @@ class Chooser:
         return max(other.log_evidence for other in self.known.values()) - one.log_evidence
 
     def _is_lost(self, one: Candidate, gain: float) -> bool:
-        """Whether twice the last gain leaves a candidate far behind, and its sum is not quick."""
+        """Whether twice the last gain leaves a candidate far behind, and its sum takes a while."""
         behind = self._behind(one) - 2.0 * max(gain, 0.0)
         return behind > _LOST * self.table.total_weight and one.operations > self._quick / 4
 
@@ -273,6 +277,7 @@ class Chooser:
         """Return candidates scored on held-out rows, none if evidence decides; and these rows."""
         summed = self._summed
         near = [one for one in self._first_of(*_OF_ALL_TREES) if self._behind(one) <= self._reach]
+        near.sort(key=self._behind)
         finest = "subsets" if self._may_group else "levels"
         searched = [one.of_any_depth("branch", finest) for one in near]
         of_all = {(one.model, one.kind) for one in summed if not one.is_shallow}
@@ -285,8 +290,12 @@ class Chooser:
         contestants = _with(summed[:1], [*deep[:1], *few[:1]])
         allowed, n_steps = _OF_HELD * self._all, 0
         held_out = held_out.affordable(contestants, allowed / 2)
-        if searched:
-            held_out, n_steps = held_out.within(searched, allowed / 2)
+        while searched and not n_steps:
+            fits, n_steps = held_out.within(searched, allowed / 2)
+            if n_steps:
+                held_out = fits
+            else:
+                searched.pop()  # that of least evidence
         contestants += searched if n_steps else []
         found = self._scored(held_out.cut(1), contestants, n_steps)
         least = found[0].held_out - _CLOSE

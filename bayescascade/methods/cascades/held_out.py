@@ -25,7 +25,7 @@ import samplers
 from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import TooLargeError
 from bayescascade.base.store import SKIPPED, As, MaybeNaN, Words
-from bayescascade.base.watch import watch_in_use
+from bayescascade.base.watch import OutOfTime, check_time, watch_in_use
 from bayescascade.data.splitting import split_rows, with_weights
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.cascade import Cascade
@@ -286,6 +286,7 @@ class HeldOutSplits:
         n_known = int(np.searchsorted(n_held, known.shape[1], "right")) - 1  # folds
         of_folds, n_leaves = [known[:, : n_held[n_known]]], candidate.n_leaves
         for learned, held in self.folds[n_known:]:
+            check_time()
             if candidate.is_shallow:
                 of_folds.append(self._by_shallow_trees(candidate, learned, held, tempers))
             elif not isnan(candidate.log_evidence):
@@ -370,6 +371,8 @@ class HeldOutSplits:
             raise KeyboardInterrupt
         codes = held.codes.astype(np.int32)
         drawn = thinned(run.draws, _N_AVERAGED)
+        if not drawn:  # time was up before the first draw
+            raise OutOfTime
         read = [model._readable(model._count(tree)) for tree in drawn]
         scores = [tree.score_codes(codes) for tree in read]
         return logsumexp(scores, axis=0, b=1 / len(scores))[np.newaxis], run.best_state.n_leaves

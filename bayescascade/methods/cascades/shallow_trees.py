@@ -333,7 +333,7 @@ class ShallowTrees:
             open_columns = np.flatnonzero(below >= 0)
             if open_columns.size == 0:
                 continue  # rows that reach it end here
-            choices = np.array([place._choices[boxes[i]].T for place in those])
+            choices = np.array([trees._choices[boxes[i]].T for trees in those])
             choices *= reached[:, np.newaxis, i]
             reached[:, i] = choices[:, -1]
             for j in open_columns:

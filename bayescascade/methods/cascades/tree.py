@@ -188,7 +188,7 @@ class Tree:
     def lowest_codes(self, is_nominal: Sequence[bool]) -> Integers:
         """Return the lowest code of each node's block, (n_nodes,); 0 at the root."""
         block = np.maximum(self.block, 1)
-        of_mask = np.log2(block & -block).astype(np.int64)  # of the lowest bit
+        of_mask = np.frexp(block & -block)[1] - 1  # of the lowest bit
         of_range = (self.block & np.uint64(_LOW_BITS)).astype(np.int64)
         is_mask = np.asarray(is_nominal)[self.feature[self.parent]]
         codes: Integers = np.where(is_mask, of_mask, of_range)

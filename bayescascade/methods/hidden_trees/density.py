@@ -134,7 +134,8 @@ class HiddenDensity(MergedClasses):
         found, trees = [], self._trees
         for u, own in enumerate(self._states):
             levels = trees.levels[:, trees.starts[u] :][:, : self.schema.n_levels[u]]
-            levels = (levels / levels.sum(axis=1, keepdims=True)).swapaxes(1, 2)
+            sums = levels.sum(axis=1, keepdims=True)  # 0 where conditions rule a state out
+            levels = (levels / np.where(sums > 0, sums, 1.0)).swapaxes(1, 2)
             found.append(own[:, np.newaxis] * levels.reshape(own.size, -1))
         return found
 
@@ -159,10 +160,10 @@ class HiddenDensity(MergedClasses):
         if not self.neighbors:
             return super().page()
         names, rarest = self.schema.names, self.neighbors[:_MOST_SHOWN]
-        told = "each column has its own class, mostly that of its neighbor; the least often:"
+        text = "each column has its own class, mostly that of its neighbor; the least often:"
         labels = [f"{names[one.above]} - {names[one.below]}" for one in rarest]
         shares = Numbers("same class", [share_text(one.share) for one in rarest])
-        return (*super().page(), BLANK, Pieces([told]), PrintedTable(labels, [shares]))
+        return (*super().page(), BLANK, Pieces([text]), PrintedTable(labels, [shares]))
 
     def _own_dict(self) -> dict[str, Any]:
         names = self.schema.names

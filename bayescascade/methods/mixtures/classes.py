@@ -22,9 +22,9 @@ from bayescascade.report.page import BLANK, Numbers, Page, Pieces, PrintedTable
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_FEWEST_TOLD, _MOST_TOLD, _LEAST_WORTH = 2, 5, 0.05  # levels of a class; nats of each
+_FEWEST_SHOWN, _MOST_SHOWN, _LEAST_WORTH = 2, 5, 0.05  # levels of a class; nats of each
 _TIE = 1e-9  # nats
-_TOLD = 1e-3  # least probability of a class in an explanation
+_LEAST_SHOWN = 1e-3  # least probability of a class in an explanation
 
 
 class ClassStandout(NamedTuple):
@@ -98,17 +98,19 @@ class RowClasses(DensityParts):
             # both of two levels have the same worth: choose the more probable one inside
             for k, code in enumerate((worth + _TIE * inside).argmax(axis=1).tolist()):
                 shares = float(inside[k, code]), float(overall[code])
-                told = ClassStandout(j, code, *shares, bool(self.conditions))
-                found[k].append((float(worth[k, code]), told))
+                standout = ClassStandout(j, code, *shares, bool(self.conditions))
+                found[k].append((float(worth[k, code]), standout))
         kept = []
         for own in found:
             own.sort(key=lambda item: -item[0])
-            most = enumerate(own[:_MOST_TOLD])
-            kept.append([told for i, (w, told) in most if i < _FEWEST_TOLD or w >= _LEAST_WORTH])
+            most = enumerate(own[:_MOST_SHOWN])
+            kept.append(
+                [standout for i, (w, standout) in most if i < _FEWEST_SHOWN or w >= _LEAST_WORTH]
+            )
         return kept
 
     def _words(self, k: int) -> list[str]:
-        return [told.words(self.schema) for told in self.standouts[k]]
+        return [standout.words(self.schema) for standout in self.standouts[k]]
 
     def page(self) -> Page:
         """Return the conditions, if any, and each class with its characteristic levels."""
@@ -164,7 +166,7 @@ class RowClasses(DensityParts):
         row = codes[:, np.newaxis]
         log_density = float(self.score_codes(row)[0])
         for k, probability in enumerate(self.class_probabilities(row)[0].tolist()):
-            if probability >= _TOLD:
+            if probability >= _LEAST_SHOWN:
                 yield f"class {k + 1}: probability {probability:.4g}"
         relative = float(np.exp(log_density + self.log_domain))
         density = significant_text(log_density, 4)
@@ -183,7 +185,7 @@ class RowClasses(DensityParts):
         """
         classes = []
         for k, share in enumerate(self.probabilities.tolist()):
-            told = [
+            stands_out = [
                 {
                     "level": self.schema.columns[one.column].condition_words((one.code,)),
                     "inside": one.inside,
@@ -191,5 +193,7 @@ class RowClasses(DensityParts):
                 }
                 for one in self.standouts[k]
             ]
-            classes.append({"count": float(self.counts[k]), "share": share, "stands_out": told})
+            classes.append(
+                {"count": float(self.counts[k]), "share": share, "stands_out": stands_out}
+            )
         return {"classes": classes}

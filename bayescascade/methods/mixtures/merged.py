@@ -103,7 +103,11 @@ class MergedClasses(RowClasses):
     @cached_property
     def level_probabilities(self) -> Sequence[Floats]:
         """For each column, the probabilities of its levels in each class, (n_classes, n_levels)."""
-        return [own / own.sum(axis=1, keepdims=True) for own in self._of_classes]
+        # conditions may rule a class out
+        possible = [
+            np.where(own.any(1, keepdims=True), own, own.sum(0)) for own in self._of_classes
+        ]
+        return [own / own.sum(axis=1, keepdims=True) for own in possible]
 
     def overall(self, j: int) -> Floats:
         """Return the probabilities of a column's levels in all rows, (n_levels,)."""

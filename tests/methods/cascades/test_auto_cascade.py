@@ -12,7 +12,7 @@ import pytest
 import bayescascade
 from bayescascade import AutoCascade, BranchCascade, CascadeMixture, LeafCascade, Table
 from bayescascade.base.errors import DataError, ModelFileError
-from bayescascade.base.watch import Watch
+from bayescascade.base.watch import OutOfTime, Watch
 from bayescascade.methods.cascades import choosing, held_out
 from bayescascade.methods.cascades.choosing import Chooser
 from bayescascade.methods.cascades.parameters import LEAVES
@@ -280,6 +280,15 @@ def test_the_average_predicts_better_where_there_are_classes(monkeypatch):
         alone = model.cascade_.score_samples(unseen)
         assert (model.score_samples(unseen) - alone).mean() > gain
         assert sum(model.weights_.values()) == pytest.approx(1.0)
+
+
+def test_time_that_is_up_before_a_draw_ends_the_comparison():
+    """No draws to average over would end the fit by another error."""
+    table = Table.from_frame(chains_of(9, 300, 0))
+    folds = held_out.HeldOutSplits.of(table, 0, 1, 2e9)
+    searched = held_out.Candidate("branch", {"leaf": "independent"})
+    with pytest.raises(OutOfTime), Watch(0.05).watching():
+        folds.scored(searched, 30_000)
 
 
 @pytest.mark.slow

@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from bayescascade.data.column import Column
+from bayescascade.data.schema import Schema
+from bayescascade.methods.continuous.density import ContinuousDensity
 from bayescascade.methods.mixtures.merged import merge_alike
 from tests.methods.continuous import test_density as continuous
 from tests.methods.hidden_trees import test_hidden_trees as hidden
@@ -106,3 +109,18 @@ def test_alike_classes_are_merged_and_the_largest_is_first(rng):
     assert all(np.unique(merged[which == k]).size == 1 for k in range(8))
     assert np.unique(merged).tolist() == list(range(merged.max() + 1))
     assert merge_alike(np.full((3, 2), 0.5, np.float32), np.ones(3)).tolist() == [0, 0, 0]
+
+
+def test_a_class_that_is_ruled_out_has_the_levels_of_all():
+    """Its own would be 0 / 0, and no page of the density could be written."""
+    names = [f"b{j}" for j in range(400)]
+    schema = Schema(tuple(Column(name, "nominal", ("no", "yes")) for name in names))
+    yes = np.array([0.999, 0.001])
+    density = ContinuousDensity(
+        schema=schema, total_weight=10.0, parents=np.full(400, -1), shares=np.array([0.5, 0.5]),
+        tables=(np.array([1.0 - yes, yes])[np.newaxis],) * 400, merged=np.array([0, 1]),
+    )  # fmt: skip
+    left = density.condition(dict.fromkeys(names[:200], "yes"))
+    assert_allclose(left.probabilities, [1.0, 0.0])
+    for levels in left.level_probabilities[200:]:
+        assert_allclose(levels, [[0.001, 0.999]] * 2)
