@@ -176,11 +176,11 @@ def test_rows_that_judge_choose_the_margins_and_say_how_right_estimates_are():
     chosen = next(one for one in found.tried if one.rule == model.rule_)
     assert chosen.error == least
     assert model.margins_ == chosen.rule.margins
-    rule, ways = model.rule_._replace(margins="in_sample"), chosen.ways
-    actual = 1 - ways.wrong["margin"].mean(axis=0)
-    estimated = rule.calibrated(ways.accuracy, ways.offsets()).mean(axis=0)
-    assert_allclose(estimated, actual, atol=1 / len(ways.accuracy))
-    assert np.abs(rule.calibrated(ways.accuracy, 0.0).mean(axis=0) - actual).max() > 0.01
+    rule, routes = model.rule_._replace(margins="in_sample"), chosen.routes
+    actual = 1 - routes.wrong["margin"].mean(axis=0)
+    estimated = rule.calibrated(routes.accuracy, routes.offsets()).mean(axis=0)
+    assert_allclose(estimated, actual, atol=1 / len(routes.accuracy))
+    assert np.abs(rule.calibrated(routes.accuracy, 0.0).mean(axis=0) - actual).max() > 0.01
     given = MarginNeighborsClassifier(stump_booster(), margins="in_sample", random_state=0)
     assert given.fit(X, y, V, v).margins_ == "in_sample"
 
