@@ -313,7 +313,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
     def level_counts(self, state: Tree) -> tuple[Floats, Floats]:
         """Return the weight of every node, (n_nodes,), and of every level among its rows.
 
-        The latter is (n_nodes, L), with the L levels of all columns in the order of the columns.
+        Weights of levels are (n_nodes, L): those of all columns, in their order.
         """
         with sparing(self._n_cells_of(state)):
             work = self._load(state, state.n_nodes)
