@@ -18,7 +18,7 @@ from typing import Annotated, Self
 
 import numpy as np
 
-from bayescascade.base.arrays import Flags, Integers
+from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.store import Within
 from bayescascade.data.labels import TrainingRows
 from bayescascade.data.levels import Level, level_text
@@ -57,12 +57,15 @@ class PurchaseChoice:
         return cls.between(rows, wrong, nothing, training.classes.tolist()[training.commonest])
 
     @classmethod
-    def between(cls, rows: str, wrong: Flags, nothing: Flags, commonest: Level) -> Self:
-        """Return the same, given the most common class."""
+    def between(
+        cls, rows: str, wrong: Flags, nothing: Flags, commonest: Level,
+        weights: Floats | None = None,
+    ) -> Self:  # fmt: skip
+        """Return the same, given the most common class, and weights of the rows (n_rows,)."""
         gains = nothing.astype(np.float64) - wrong
-        n_rows = gains.size
-        errors = float(wrong.mean()), float(nothing.mean())
-        return cls(rows, n_rows, *errors, gain_error(gains), level_text(commonest))
+        error, of_nothing = np.average([wrong, nothing], axis=1, weights=weights).tolist()
+        errors = error, of_nothing, gain_error(gains, weights)
+        return cls(rows, gains.size, *errors, level_text(commonest))
 
     @property
     def is_better(self) -> bool:

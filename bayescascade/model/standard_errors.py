@@ -54,17 +54,17 @@ def folds_error(share: float, n: float, n_folds: int) -> float:
     return share_error(share, n) * _overlapping(n_folds, 1.0 / (n_folds - 1))
 
 
-def gain_error(gains: Floats) -> float:
+def gain_error(gains: Floats, weights: Floats | None = None) -> float:
     """Return the standard error of the mean of gains (n,); infinite for one row.
 
     Gains are -1, 0 or 1; for others within -1 and 1 it is conservative.
     """
-    n = gains.size
+    n = gains.size if weights is None else float(weights.sum())
     if n < 2:
         return math.inf
-    mean = float(gains.mean())
+    mean = float(np.average(gains, weights=weights))
     center = n * mean / (n + 2)
-    squares = (float(np.dot(gains, gains)) + 2.0) / (n + 2)
+    squares = (n * float(np.average(gains**2, weights=weights)) + 2.0) / (n + 2)
     error = math.sqrt((squares - center**2) / (n + 2)) + abs(mean - center) / 2.0
     return error * _student(n)
 

@@ -229,7 +229,7 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         while True:
             shown = [one._replace(wrong=one.wrong[:, seen]) for one in tried]
             found = scored(shown, trying.budgets, split)
-            best = {best_within(found, budget) for budget in trying.budgets}
+            best = {best_within(found, budget, split) for budget in trying.budgets}
             chosen = {one.candidate.method for one in best if one is not None}
             left = [k for k, one in enumerate(tried) if one.method in chosen and not one.is_final]
             try:
@@ -271,12 +271,10 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
     def _chosen(self, budget: float | None) -> Self:
         trial = self._trial
         most = float("inf") if budget is None else budget
-        best = best_within(trial.found, most)
+        best = best_within(trial.found, most, trial.split)
         if best is None:
             cheapest = min(trial.found, key=lambda one: (not one.is_final, one.candidate.cost))
-            plain = trial.split.plain
-            error = float(trial.split.errors(plain[np.newaxis])[0])
-            best = without_cost(cheapest, most, plain, error)
+            best = without_cost(cheapest, most, trial.split)
         model = copy.copy(self)
         model.budget = budget
         model._become(best.candidate.method, best.model)
@@ -287,7 +285,7 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         possible = [one for one in trial.found if one.candidate.budget <= most] or [best]
         model._candidates = tuple(
             sorted(
-                (one.beside(best, len(possible)) for one in possible),
+                (one.beside(best, len(possible), trial.split) for one in possible),
                 key=lambda one: (one.error, one.cost),
             )
         )

@@ -96,8 +96,8 @@ class Sample(NamedTuple):
     @property
     def commonest(self) -> Any:
         """The commonest label, the first among ties."""
-        labels, counts = np.unique(self.y, return_counts=True)
-        return labels.tolist()[int(counts.argmax())]
+        labels, codes = np.unique(self.y, return_inverse=True)
+        return labels.tolist()[int(np.bincount(codes, self.weights).argmax())]
 
 
 class ValidationSplit(NamedTuple):
@@ -140,6 +140,13 @@ class ValidationSplit(NamedTuple):
         """Return mean errors on the rows seen, from `wrong` (n, n_validation_rows)."""
         weights = self.validation_rows.weights
         return np.average(wrong[:, seen], 1, None if weights is None else weights[seen])
+
+    def gain(self, gains: Floats, seen: Any = slice(None)) -> tuple[float, float]:
+        """Return the mean of gains (n_validation_rows,) on rows seen, and its standard error."""
+        weights = self.validation_rows.weights
+        weights = None if weights is None else weights[seen]
+        mean = float(np.average(gains[seen], weights=weights))
+        return mean, gain_error(gains[seen], weights)
 
     @property
     def folds(self) -> Integers:
@@ -241,8 +248,9 @@ class MethodTrials:
         means = (wrong + wrong.mean(axis=1, keepdims=True)) / 2
         for of_budget in means.transpose(1, 0, 2):
             best = of_budget[self.split.errors(of_budget, is_judged).argmin()]
-            for one, gains in zip(found, (of_budget - best)[:, is_judged], strict=True):
-                if gains.mean() <= _NEAR * gain_error(gains):
+            for one, losses in zip(found, of_budget - best, strict=True):
+                mean, error = self.split.gain(losses, is_judged)
+                if mean <= _NEAR * error:
                     kept.add(one.method)
         return kept
 
@@ -419,12 +427,14 @@ class ScoredClassifier:
     mean_error: float  # of its method, over all budgets
     is_final: bool = True  # whether it learned from all rows
 
-    def beside(self, chosen: "ScoredClassifier", n_scored: int) -> MethodScore:
+    def beside(
+        self, chosen: "ScoredClassifier", n_scored: int, split: ValidationSplit
+    ) -> MethodScore:
         """Return the candidate with its difference from the one chosen of `n_scored`."""
         if self is chosen:
             return self.candidate
-        error = best_error(gain_error(self.wrong.astype(np.float64) - chosen.wrong), n_scored)
-        difference = self.candidate.error - chosen.candidate.error
+        difference, error = split.gain(self.wrong.astype(np.float64) - chosen.wrong)
+        error = best_error(error, n_scored)
         return replace(self.candidate, above=difference, above_error=min(error, 1.0))
 
 
@@ -438,11 +448,14 @@ def scored(
     """
     found: list[ScoredClassifier] = []
     commonest, plain = split.learning.commonest, split.plain
+    weights = split.validation_rows.weights
     for one in tried:
         wrong = one.wrong.copy()
         for place, model in enumerate(one.found):
             if not model._reads_nothing:
-                model._settle(PurchaseChoice.between(split.words, wrong[place], plain, commonest))
+                model._settle(
+                    PurchaseChoice.between(split.words, wrong[place], plain, commonest, weights)
+                )
             if model._reads_nothing:
                 wrong[place] = plain
         errors = split.errors(wrong).tolist()
@@ -454,7 +467,9 @@ def scored(
     return found
 
 
-def best_within(found: Sequence[ScoredClassifier], budget: float) -> ScoredClassifier | None:
+def best_within(
+    found: Sequence[ScoredClassifier], budget: float, split: ValidationSplit
+) -> ScoredClassifier | None:
     """Return the best classifier for a budget, None if there is none.
 
     Below all tried budgets, it is one of those within the budget on the validation rows.
@@ -469,18 +484,18 @@ def best_within(found: Sequence[ScoredClassifier], budget: float) -> ScoredClass
     usual = min(
         possible, key=lambda one: (one.candidate.error + one.mean_error, one.candidate.cost)
     )
-    gains = usual.wrong.astype(np.float64) - least.wrong
-    return least if gains.mean() > gain_error(gains) else usual
+    gain, error = split.gain(usual.wrong.astype(np.float64) - least.wrong)
+    return least if gain > error else usual
 
 
-def without_cost(
-    one: ScoredClassifier, budget: float, wrong: Flags, error: float
-) -> ScoredClassifier:
-    """Return a copy that buys nothing; `wrong` are the errors of the commonest class."""
+def without_cost(one: ScoredClassifier, budget: float, split: ValidationSplit) -> ScoredClassifier:
+    """Return a copy that buys nothing."""
     model = copy.copy(one.model)
     model._buy_nothing()
-    candidate = MethodScore(one.candidate.method, budget, error, _deviation(error, len(wrong)), 0.0)
-    return ScoredClassifier(candidate, model, wrong, error)
+    error = float(split.errors(split.plain[np.newaxis])[0])
+    deviation = _deviation(error, split.n_validation)
+    candidate = MethodScore(one.candidate.method, budget, error, deviation, 0.0)
+    return ScoredClassifier(candidate, model, split.plain, error)
 
 
 def _deviation(error: float, n_rows: float) -> float:

@@ -16,6 +16,7 @@ from bayescascade.methods.auto_budget.trying import (
 )
 
 N = 200
+SPLIT = ValidationSplit(Sample(np.zeros((N, 1)), np.arange(N) % 2), None, "rows")
 
 
 def scored(method, budget, n_wrong, of_method, cost=None, first=0):
@@ -27,7 +28,7 @@ def scored(method, budget, n_wrong, of_method, cost=None, first=0):
 
 
 def chosen(found, budget):
-    one = best_within(found, budget)
+    one = best_within(found, budget, SPLIT)
     return None if one is None else (one.candidate.method, one.candidate.budget)
 
 
@@ -76,6 +77,7 @@ def test_a_smaller_budget_is_enough_and_a_larger_one_is_not_spent():
 def test_the_rule_errs_less_on_new_rows_than_the_least_error():
     """Simulated: one of six methods is better by four points at five budgets; 120 rows judge."""
     rng = np.random.default_rng(0)
+    split = ValidationSplit(Sample(np.zeros((120, 1)), np.arange(120) % 2), None, "rows")
     rule, least = [], []
     for _ in range(300):
         true = np.full((6, 5), 0.20)
@@ -87,7 +89,7 @@ def test_the_rule_errs_less_on_new_rows_than_the_least_error():
                    errors[m].mean())
             for m in range(6)
         ]  # fmt: skip
-        rule.append(true[int(best_within(found, 1.0).candidate.method), 2])
+        rule.append(true[int(best_within(found, 1.0, split).candidate.method), 2])
         least.append(true[errors[:, 2].argmin(), 2])
     difference = np.subtract(least, rule)
     assert difference.mean() > 3 * difference.std() / np.sqrt(300)
@@ -113,3 +115,31 @@ def test_methods_behind_at_all_budgets_are_given_up():
     ]  # fmt: skip
     trials = MethodTrials(split, (1.0, 2.0), {}, 1, None, folds=range(2))
     assert trials._in_reach(found) == {"at one", "at the other", "near"}
+
+
+def _settled(wrong, weights):
+    """Return the method that is taken, those in reach, and what is shown of their differences."""
+    y = np.arange(wrong.shape[2]) % 2
+    split = ValidationSplit(Sample(np.zeros((y.size, 1)), y, weights), None, "rows")
+    tried = [BudgetErrors(str(m), (), one) for m, one in enumerate(wrong)]
+    kept = MethodTrials(split, (0.0, 1.0), {}, 1, None)._in_reach(tried)
+    errors = np.array([split.errors(one) for one in wrong])
+    found = [
+        ScoredClassifier(MethodScore(str(m), 0.0, error[0], 0.0, 1.0), None, one[0], error.mean())
+        for m, (one, error) in enumerate(zip(wrong, errors, strict=True))
+    ]
+    best = best_within(found, 1.0, split)
+    above = [one.beside(best, 4, split).above_error for one in found]
+    return best.candidate.method, kept, np.round(above, 9).tolist()
+
+
+def test_a_weight_is_a_number_of_equal_rows_in_each_comparison():
+    """Else a lead on heavy rows would be chance, and one on light rows would not."""
+    rng, n_else = np.random.default_rng(0), 0
+    for _ in range(30):
+        wrong = rng.random((4, 2, 60)) < 0.25
+        weights = rng.choice([1, 1, 1, 12], 60)
+        repeated = _settled(np.repeat(wrong, weights, axis=2), None)
+        assert _settled(wrong, weights.astype(float)) == repeated
+        n_else += _settled(wrong, None)[:2] != repeated[:2]
+    assert n_else > 3
