@@ -24,6 +24,24 @@ TABLES = {  # the label column, and commands that suit the table
     "keel_ecoli3": ("target", "boxes"),
     "keel_yeast3": ("target", "boxes compress"),
     "car_evaluation": ("target", "fit classify compress"),
+    "keel_glass0": ("target", "boxes compress"),
+    "haberman": ("target", "boxes classify"),
+}
+SETTINGS = {  # options to compare with none
+    "fit": {
+        "mixture": "--model mixture",
+        "hidden": "--model mixture --kind hidden",
+        "branch": "--model branch --predictive average",
+    },
+    "classify": {"list": "--predictive map", "size 3": "--max-size 3", "8 bins": "--bins 8"},
+    "boxes": {"exact": "--method exact", "fast": "--method fast", "gibbs": "--likelihood gibbs"},
+    "compress": {
+        "nearest": "--rule nearest",
+        "diagonal": "--metric diagonal",
+        "linear": "--metric linear",
+    },
+    "budget": {"l1": "--method l1", "prune": "--method prune", "miser": "--method miser"},
+    "effect": {"kernel": "--method kernel", "forest": "--method forest"},
 }
 WORLDS = {f"{truth} effect": (truth, False) for truth in ("linear", "rules", "none")}
 WORLDS |= {f"{truth} effect, confounded": (truth, True) for truth in ("linear", "rules")}

@@ -1,7 +1,7 @@
 """What a user gets without options: CPU seconds, memory, file and score of each command's default.
 
     python -m tests.benchmarks.defaults [--tables titanic ...] [--commands fit ...] [--folds 2]
-        [--data FOLDER] [--against COMMIT] [--cpu SECONDS]
+        [--data FOLDER] [--against COMMIT] [--settings] [--cpu SECONDS]
 
 Every command is a process of its own, imports included, of one thread and at most 8 GB, and so are
 the baselines of the same run: LightGBM and a logistic regression that also measure themselves in
@@ -13,7 +13,9 @@ Of the made worlds of `effect_data`, 2,000 rows are learned from, and "square" i
 error of effects; for `causal` a direction that is not decided is half an error.
 
 Differences are ours minus the others' on the same rows, with their standard errors over rows.
-With --against an earlier commit is checked out, and run in turn with this one.
+With --against an earlier commit is checked out, and run in turn with this one; with --settings,
+the best documented options of the command. The last lines of a command are means over tables of the
+differences, with their standard errors between tables.
 """
 
 import json
@@ -34,7 +36,7 @@ import numpy as np
 import pandas as pd
 
 from tests.benchmarks.baselines import NEEDS
-from tests.benchmarks.default_tasks import NAMES, PAIRS, parts
+from tests.benchmarks.default_tasks import NAMES, PAIRS, SETTINGS, parts
 from tests.benchmarks.figures import ROOT, say
 
 MEMORY = 8_000_000_000
@@ -67,24 +69,35 @@ def main():
     made.add_argument("--folds", type=int, default=2, choices=range(1, 6))
     made.add_argument("--data", type=Path, default=ROOT / "data", help="folder of more tables")
     made.add_argument("--against", metavar="COMMIT")
+    made.add_argument("--settings", action="store_true", help="also options of the commands")
     made.add_argument("--cpu", type=int, default=600, help="most CPU seconds of a process")
     asked = made.parse_args()
     say(f"{'':26}{'CPU s':>8}{'wall s':>8}{'MB':>7}{'kB':>7}   score (ours minus this)")
     with TemporaryDirectory() as folder, checkouts(asked.against, Path(folder)) as sides:
         for command in asked.commands:
+            settings = SETTINGS.get(command, {}) if asked.settings else {}
+            runs = sides | {title: (ROOT, words.split()) for title, words in settings.items()}
+            gains = {}
             for name in asked.tables:
-                measure(command, name, asked, sides, Path(folder))
+                measure(command, name, asked, runs, Path(folder), gains)
+            for title, of_tables in gains.items():
+                error = np.std(of_tables) / np.sqrt(max(len(of_tables) - 1, 1))
+                words = f"{np.mean(of_tables):+.4f} ± {error:.4f}, {len(of_tables)} table(s)"
+                say(f"{command}, ours minus {title}: {words}")
 
 
-def measure(command, name, asked, sides, folder):
-    """Run a command on the parts of a table, in turn with all that it is compared with."""
+def measure(command, name, asked, sides, folder, gains):
+    """Run a command on the parts of a table, in turn with all that it is compared with.
+
+    Mean differences are added to `gains`.
+    """
     found = {side: [] for side in sides}
     n_parts = PAIRS if command == "causal" else asked.folds
     for i, part in enumerate(islice(parts(command, name, asked.data), n_parts)):
         part.seen.to_csv(folder / "seen.csv", index=False)
         part.held.to_csv(folder / "held.csv", index=False)
         for side in [*sides][:: -1 if i % 2 else 1]:
-            found[side].append(ours(command, part, sides[side], folder, asked.cpu))
+            found[side].append(ours(command, part, *sides[side], folder, asked.cpu))
         for peer in peers_of(command):
             out = folder / "rows.csv"
             out.unlink(missing_ok=True)
@@ -101,6 +114,10 @@ def measure(command, name, asked, sides, folder):
             failed = [ran for ran in runs if ran.rows is None]
             texts += [f"{len(failed)} failed"] if failed else []
             say(f"  {title:24}{cells}   {', '.join(texts)}")
+            for key, rows in scores[title].items():
+                if title != "ours" and key in scores["ours"]:
+                    by = np.nanmean(scores["ours"][key] - rows)
+                    gains.setdefault(f"{title}, {key}", []).append(by)
 
 
 def text_of(name, rows, own):
@@ -121,30 +138,30 @@ def rows_of(runs):
 
 def peers_of(command):
     """Return the baselines of a command that are installed."""
-    peers = {"fit": ("LightGBM", "StepMix"), "effect": ("logistic",), "causal": ()}
+    peers = {"fit": ("LightGBM", "StepMix"), "effect": ("logistic", "constant"), "causal": ()}
     names = peers.get(command, ("LightGBM", "logistic"))
     return [name for name in names if find_spec(NEEDS[name]) is not None]
 
 
 @contextmanager
 def checkouts(commit, folder):
-    """Yield folders of the code to run, by title; the earlier one for as long as it is needed."""
+    """Yield folders of the code to run, and more options, by title."""
     git, at = ["git", "-C", str(ROOT), "worktree"], folder / f"at {commit}"
     if commit is not None:
         subprocess.run([*git, "add", "--detach", str(at), commit], check=True, capture_output=True)
     try:
-        yield {"ours": ROOT} if commit is None else {"ours": ROOT, commit: at}
+        yield {"ours": (ROOT, [])} | ({} if commit is None else {commit: (at, [])})
     finally:
         if commit is not None:
             subprocess.run([*git, "remove", "--force", str(at)], check=True)
 
 
-def ours(command, part, code, folder, cpu):
+def ours(command, part, code, more, folder, cpu):
     """Run a command of ours, and score what it has saved by the same code."""
     out = folder / "model.json"
     out.unlink(missing_ok=True)
     saved = ["--seed", "0", "--save" if command == "compress" else "--out", str(out)]
-    asked = ["bayescascade", command, "seen.csv", *part.options, *saved]
+    asked = ["bayescascade", command, "seen.csv", *part.options, *more, *saved]
     cache = Path(os.environ.get("NUMBA_CACHE_DIR", folder / "numba")) / code.name
     n_compiled = -1
     while n_compiled < (n_compiled := len([*cache.rglob("*.nbc")])):
