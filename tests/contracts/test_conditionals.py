@@ -58,7 +58,7 @@ def place(row):
 @ways
 def test_probabilities_are_those_of_all_cells_summed_up(name, predictive):
     """Enumerated: what is predicted of a column is what the density says, to the last digits."""
-    model, frame = predicted(name, predictive), holes(25, 1)
+    model, frame = predicted(name, predictive), holes(9, 1)
     every = cells(model)
     for target in LEVELS:
         shares = model.predict_proba(frame, target)

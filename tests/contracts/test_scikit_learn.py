@@ -32,7 +32,7 @@ ESTIMATORS = [
     GatedSensorsRegressor(n_steps=5, tradeoff=0.1, random_state=0),
     NeighborCompressionClassifier(max_iter=2, prior_scale=1.0, n_jobs=1),
     RadoBoostClassifier(random_state=0),
-    RuleListClassifier(n_steps=30, n_chains=1, n_jobs=1, concentration=0.1, max_size=2),
+    RuleListClassifier(search="anneal+metropolis", n_steps=100, n_chains=1, n_jobs=1, max_size=2),
 ]
 OF_RARE_CLASSES = [
     BoxClassifier(search="exact", likelihood="gibbs", n_boxes=1, side_cost=0.5),

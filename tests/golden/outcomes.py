@@ -217,31 +217,32 @@ def damages(value: Any) -> dict[str, Any]:
     return {"none": None, "flag": True, "text": "x", "list": [value], **numbers}
 
 
-def of_damage(
-    record: Any, n_alike: int = 2, *, stride: int = 1, skipped: Container[str] = ()
-) -> dict[str, str]:
+def of_damage(record: Any, n_alike: int = 2, *, skipped: Container[str] = ()) -> dict[str, str]:
     """Return for each damage of a record whether it is refused; of places alike some are tried.
 
-    stride: only every stride-th damage is tried; skipped: keys of the record that are left out.
+    skipped: keys of the record that are left out.
     """
     seen: dict[str, int] = {}
-    found, n_damages = {}, 0
-    for general, path in places(copy.deepcopy(record)):
+    found = {}
+    damaged = copy.deepcopy(record)
+    for general, path in list(places(damaged)):
         seen[general] = seen.get(general, 0) + 1
         if seen[general] > n_alike or path[0] in skipped:
             continue
-        damaged = copy.deepcopy(record)
         holder, last = damaged, path[-1]
         for key in path[:-1]:
             holder = holder[key]
+        kept = copy.copy(holder)
         for kind, value in {**damages(holder[last]), "missing": None}.items():
-            n_damages += 1
-            if n_damages % stride:
-                continue
             holder[last] = value
             if kind == "missing":
                 del holder[last]
             found[f"{'/'.join(map(str, path))} {kind}"] = _outcome(damaged)
+            if isinstance(holder, dict):  # as it was, in the same order
+                holder.clear()
+                holder.update(kept)
+            else:
+                holder[:] = kept
     return found
 
 

@@ -1,6 +1,5 @@
 """The smoothed histogram is a density whatever is missing; its pseudo-count is most probable."""
 
-import json
 import math
 
 import numpy as np
@@ -10,7 +9,6 @@ from numpy.testing import assert_allclose
 
 from bayescascade import SmoothedHistogram, Table
 from tests.cli.conftest import DATA, TITANIC
-from tests.edited_files import forged, loaded_or_refused
 from tests.methods.cascades.problems import BINS, FRACTIONAL, MIXED_WAYS, Problem
 from tests.methods.rules.lists import cells_of
 
@@ -116,28 +114,6 @@ def test_evidence_that_no_row_agrees_with_leaves_the_pseudo_counts() -> None:
         "(1.09 x uniform)"
     )
     assert model.cells_.plot().patches
-
-
-FORGED = {
-    ("cells",): [[]],
-    ("cells", 0): [[0]],
-    ("cells", 0, 0): [99, -1, 0.5, 10**30],
-    ("counts", 0): [0.0, "many", 1e308, 7.0],
-    ("log_total",): [1e3, 1e999],
-    ("log_evidence",): [0.0],
-    ("parameters", "pseudo_count"): [3.0],
-    ("schema", "columns", 0, "levels"): [["1st"]],
-}
-
-
-def test_forged_fields_are_refused(tmp_path) -> None:
-    """A figure that was edited must not be printed as if it had been computed."""
-    record = json.loads(json.dumps(SmoothedHistogram().fit(Table.from_csv(TITANIC)).to_record()))
-    for place, value in ((place, value) for place, values in FORGED.items() for value in values):
-        assert loaded_or_refused(tmp_path, forged(record, place, value)) is None, (place, value)
-    twice = {**record, "cells": [record["cells"][0], *record["cells"][:-1]]}
-    assert loaded_or_refused(tmp_path, json.dumps(twice)) is None
-    assert loaded_or_refused(tmp_path, json.dumps(record)).to_record() == record
 
 
 @pytest.mark.parametrize("n_columns", [9, 60, pytest.param(1500, marks=pytest.mark.slow)])

@@ -1,14 +1,12 @@
 """Cascades whose leaves are chosen by evidence."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
 
 import samplers
 from bayescascade import BranchCascade, LeafCascade
-from bayescascade.base.errors import ModelFileError, TooLargeError
+from bayescascade.base.errors import TooLargeError
 from bayescascade.methods.cascades import cascade
 from bayescascade.methods.cascades.exact import ExactCost
 from bayescascade.methods.cascades.leaf_choice import LeafChoice
@@ -63,16 +61,6 @@ def test_what_is_not_summed_is_told(tmp_path):
     read = load(tmp_path / "model.json")
     assert (read.leaf_, read.leaf_choice_) == ("dependent", model.leaf_choice_)
     assert str(read) == str(model)
-
-
-def test_files_of_impossible_choices_are_refused(tmp_path):
-    model = BranchCascade(leaf="auto", random_state=0).fit(rows("uniform"))
-    text = (model.save(tmp_path / "model.json"), (tmp_path / "model.json").read_text())[1]
-    record = json.loads(text)
-    for forged in ({}, {"best": {"round": -1.0}, "sums": {}}, {"best": {}, "sums": {}}):
-        (tmp_path / "forged.json").write_text(json.dumps({**record, "leaf_choice": forged}))
-        with pytest.raises(ModelFileError):
-            load(tmp_path / "forged.json")
 
 
 def test_leaves_are_chosen_from_what_can_be():

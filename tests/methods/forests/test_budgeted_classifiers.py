@@ -1,13 +1,10 @@
 """What every budgeted classifier does, most of it on a forest of scikit-learn as it is."""
 
-import copy
 import json
 import pickle
 
-import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.model_selection import GridSearchCV
@@ -16,9 +13,8 @@ from sklearn.preprocessing import StandardScaler
 
 import bayescascade
 from bayescascade import BudgetedForestClassifier, FeatureCosts, PolynomialImpurity
-from bayescascade.base.errors import DataError, ModelFileError, ParameterError
+from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.data.given import GivenRows
-from tests.edited_files import JUNK, at, places
 from tests.methods.forests import reference
 from tests.methods.forests.fits import COSTS, PlainForest, diagnoses, patients
 
@@ -137,7 +133,6 @@ RNG = np.random.default_rng(31)
 FRAME = patients(RNG, 60)
 MODEL = PlainForest(costs=COSTS, n_estimators=2, max_depth=2, random_state=0)
 MODEL.fit(FRAME, diagnoses(FRAME, RNG))
-RECORD = json.loads(json.dumps(MODEL.to_record(), allow_nan=False))
 
 
 def test_a_polynomial_comes_back(tmp_path):
@@ -156,50 +151,3 @@ def test_arrays_and_numeric_labels_come_back(rng):
     np.testing.assert_array_equal(read.predict(X), model.predict(X), strict=True)
     np.testing.assert_array_equal(read.acquisition_cost(X), model.acquisition_cost(X))
     assert not hasattr(read, "feature_names_in_")
-
-
-@pytest.mark.parametrize(
-    ("place", "value", "message"),
-    [
-        (("parameters", "n_trees"), 3, "a saved model's parameters must be budget, max_depth"),
-        (("costs", "groups"), {"blood": ["none"]}, "must be of the columns 'age', .* got 'none'"),
-        (("encoding", "columns", 0), "sex", "columns must be different"),
-        (("classes", "values"), ["ill", "ill", "well"], "classes must be different"),
-        (("classes", "values"), ["ill", "well"], "counts must be finite numbers of shape"),
-        (("feature_shares", 0), 1.5, "feature_shares must be 8 numbers from 0 to 1"),
-        (("item_shares", 0), 0.123, "validation cost must follow from its shares"),
-        (("forest", "feature", 0), 10, "a saved model's feature must be integers from -1 to 9"),
-    ],
-)
-def test_contradictions_are_named(place, value, message):
-    """An edited file must not become a model of another forest or other costs."""
-    record = copy.deepcopy(RECORD)
-    at(record, place[:-1])[place[-1]] = value
-    with pytest.raises(ModelFileError, match=message):
-        PlainForest.from_record(record)
-
-
-PLACES = list(places(RECORD))
-
-
-@pytest.mark.slow
-@given(st.data())
-@settings(max_examples=40, deadline=None)
-def test_any_edit_is_refused_or_harmless(data):
-    """Kernels read what a file says without looking: nothing that is accepted may mislead them."""
-    record = copy.deepcopy(RECORD)
-    for _ in range(data.draw(st.integers(1, 2))):
-        place = data.draw(st.sampled_from(PLACES))
-        try:
-            at(record, place[:-1])[place[-1]] = data.draw(JUNK)
-        except (KeyError, IndexError, TypeError):
-            continue
-    try:
-        model = PlainForest.from_record(record)
-    except ModelFileError:
-        return
-    row = {name: None for name in FRAME}
-    if list(model.feature_names_in_) == list(FRAME):
-        assert np.isfinite(model.predict_proba(row)).all()
-        assert model.acquire(row.__getitem__).is_complete
-    str(model)

@@ -1,6 +1,5 @@
 """The nearest neighbor policy: step by step against a slow twin, and what it promises users."""
 
-import json
 import math
 
 import numpy as np
@@ -12,9 +11,8 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
-import bayescascade
 from bayescascade import FeatureCosts, MarginNeighborsClassifier, cost_accuracy_curve
-from bayescascade.base.errors import DataError, ModelFileError, ParameterError
+from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.methods.margin_neighbors import nearest_fitting
 from bayescascade.methods.margin_neighbors.margins import fit_additive, out_of_fold
 from bayescascade.methods.margin_neighbors.rule import Neighborhoods
@@ -258,18 +256,6 @@ def test_odd_rows_are_survived():
     assert "buys nothing" in str(nothing)
     with pytest.raises(DataError, match="at least two classes"):
         MarginNeighborsClassifier(LogisticRegression()).fit(X, np.zeros(60))
-
-
-def test_files_of_too_few_rows_are_refused(fitted, tmp_path):
-    """The number of rows is printed, as the file has them."""
-    model, _ = fitted
-    assert "a saved model holds 300 rows" in str(model)
-    record = model.to_record()
-    for part, key, value in (("rule", "n_neighbors", 301), ("neighborhoods", "labels", [0] * 300)):
-        asks = {**record["asks"], part: {**record["asks"][part], key: value}}
-        (tmp_path / "f.json").write_text(json.dumps({**record, "asks": asks}))
-        with pytest.raises(ModelFileError):
-            bayescascade.load(tmp_path / "f.json")
 
 
 def test_of_many_rows_some_of_each_class_are_neighbors(monkeypatch):

@@ -8,7 +8,9 @@ import pandas as pd
 from bayescascade import DensityRuleList, RuleListClassifier
 from tests.people import DECLARED, draw_people
 
-QUICK = {"n_steps": 240, "n_chains": 2, "n_jobs": 1, "random_state": 3}
+QUICK = {
+    "search": "anneal+metropolis", "n_steps": 240, "n_chains": 2, "n_jobs": 1, "random_state": 3,
+}  # fmt: skip
 
 
 def people(n_rows: int = 200, seed: int = 0) -> pd.DataFrame:

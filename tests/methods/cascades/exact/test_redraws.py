@@ -223,6 +223,7 @@ def test_runs_depend_on_their_seed_alone(tmp_path):
         samplers.metropolis(fresh, checkpoint=path, resume=True, **how)
 
 
+@pytest.mark.slow  # it alone compiles the kernel for leaves without a bound
 def test_auto_searches_what_does_not_fit_as_well_as_what_does(monkeypatch):
     """And as well in two threads: nothing changes."""
     monkeypatch.setattr(redraws, "_SHARE", 0.1)
