@@ -4,6 +4,7 @@
 with a minimum support; the fit is then that of every model of the package.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Annotated, Any, ClassVar, Self
@@ -43,6 +44,7 @@ _OF_ROUND = 0.3  # largest share of the operations for the first steps
 _ANNEALING, _REPLICAS = 1.6, 0.4  # steps of annealing and of a replica, of those of a first round
 _ROUNDS, _MOST_ROUNDS = 4, 7  # of plain chains, by default and with effort "thorough"
 _USUAL_RULES = 8
+_MOST_TRIPLES = 200_000  # candidates of three conditions, by default
 _ALL_DRAWS = 1_000  # at least, of all chains until they agree
 _OF_PROOF = 20  # operations of an exact search, for each of chains
 
@@ -56,9 +58,12 @@ class RuleListClassifier(LabelListPredictor):
 
     Parameters
     ----------
-    expected_rules, expected_size, max_size, search, n_chains, n_jobs, random_state, memory_limit, \
+    expected_rules, expected_size, search, n_chains, n_jobs, random_state, memory_limit, \
 time_limit, until, checkpoint, resume, progress
         As in `DensityRuleList`.
+    max_size
+        Maximum number of conditions of a rule. "auto": 3; or 2 with ``search="exact"``, or if there
+        could be more than 200,000 candidate rules of three conditions.
     concentration
         Dirichlet parameter of each class: the number of pseudo-rows of each class in each part.
         "auto": 1 for two classes. For more classes, the value among 1, 1/2, 1/4, ... down to 1 /
@@ -136,6 +141,7 @@ time_limit, until, checkpoint, resume, progress
     _least_steps: ClassVar[int] = 5_000
 
     concentration: float | str = LabelListParameters.concentration.default  # type: ignore[assignment] # others: float
+    max_size: int | str = LabelListParameters.max_size.default  # type: ignore[assignment] # others: int
     min_support: float = LabelListParameters.min_support.default
     _: KW_ONLY
     n_bins: int = LabelListParameters.n_bins.default
@@ -228,7 +234,13 @@ time_limit, until, checkpoint, resume, progress
         value: float | str = self.concentration_
         if self.concentration == "auto" and self._n_classes > 2:
             value = f"{value:g} (of most evidence)"
-        return self.parameter_words({**self.get_params(), "concentration": value})
+        chosen = {"concentration": value, "max_size": self._max_size}
+        return self.parameter_words({**self.get_params(), **chosen})
+
+    @property
+    def _max_size(self) -> int:
+        given: int | str = self.max_size
+        return self.n_candidates_.size - 1 if isinstance(given, str) else given
 
     @property
     def positive_(self) -> Any:
@@ -280,12 +292,20 @@ time_limit, until, checkpoint, resume, progress
 
     def _make_posterior(self, table: Table) -> LabelListPosterior:
         assert self._labeled is not None, "set by fit"
-        given = self.concentration
-        posterior = LabelListPosterior(
-            table, self._labeled.target, self.expected_rules, self.expected_size,
-            1.0 if isinstance(given, str) else given, self.max_size, self.min_support,
-            self.memory_limit,
-        )  # fmt: skip
+        given, target = self.concentration, self._labeled.target
+
+        def of_size(most: int) -> LabelListPosterior:
+            return LabelListPosterior(
+                table, target, self.expected_rules, self.expected_size,
+                1.0 if isinstance(given, str) else given, most, self.min_support,
+                self.memory_limit,
+            )  # fmt: skip
+
+        posterior = of_size(2 if isinstance(self.max_size, str) else self.max_size)
+        if self.max_size == "auto" and self.search != "exact":
+            n_of_size = posterior.antecedents.n_of_size.tolist()
+            if math.prod(n_of_size[1:]) <= 3 * _MOST_TRIPLES:  # there may be fewer
+                posterior = of_size(3)
         if isinstance(given, str):
             posterior = with_chosen_concentration(posterior)
         self.concentration_, self.posterior_ = posterior.concentration, posterior

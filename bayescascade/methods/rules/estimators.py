@@ -116,9 +116,9 @@ class RuleListEstimator(HasNearBest, PosteriorEstimator[RuleList, L, L]):
     @property
     def n_candidates_(self) -> Integers:
         """Number of candidate rules with 0 (none), 1, 2, ... conditions, int64."""
-        check_is_fitted(self, "_best")
         if "posterior_" in self.__dict__:
             return self.posterior_.antecedents.n_of_size
+        check_is_fitted(self, "_best")
         return self._n_candidates
 
     @abstractmethod
@@ -251,7 +251,9 @@ class RuleListEstimator(HasNearBest, PosteriorEstimator[RuleList, L, L]):
 
     def _read_own(self, record: Mapping[str, Any]) -> None:
         super()._read_own(record)
-        shape = (min(self.max_size, self.schema_.n_columns) + 1,)
+        given: int | str = self.max_size  # "auto" is 2 or 3
+        most = min(len(record["n_candidates"]) - 1, 3) if isinstance(given, str) else given
+        shape = (min(most, self.schema_.n_columns) + 1,)
         limits = {"least": 0, "most": 1 << 53}
         self._n_candidates = read_array(record, "n_candidates", shape, np.int64, **limits)
         if self._n_candidates[0] != 0:

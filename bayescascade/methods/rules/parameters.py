@@ -38,7 +38,7 @@ class ListParameters(PriorParameters, MemoryParameters, SearchParameters):
     memory_limit = Real(
         2.0, "Memory limit in gigabytes, for the candidate rules and an exact search", above=0.0
     )
-    max_size = Integer(2, "Maximum number of conditions per rule", minimum=1)
+    max_size: Integer[Any] = Integer(2, "Maximum number of conditions per rule", minimum=1)
     search = Choice(
         "auto",
         "How to search: exact sums over all lists, or only proves that none is more probable; the "
@@ -54,6 +54,13 @@ class DensityListParameters(ListParameters, LearnedDensityParameters):
 class LabelListParameters(ListParameters):
     """Parameters of label lists."""
 
+    max_size: Integer[Any] = Integer(
+        "auto",
+        "Maximum number of conditions per rule; auto: 3, or 2 for many candidate rules or an exact "
+        "search",
+        words=("auto",),
+        minimum=1,
+    )
     concentration = Real(
         "auto",
         "Dirichlet parameter per class; auto: 1 for two classes, otherwise the value with the "

@@ -146,10 +146,22 @@ def test_rows_of_any_form_are_classified_alike():
         model.predict(frame.to_numpy(dtype=object)[:, :2])
 
 
+@pytest.mark.parametrize(("n_columns", "most"), [(2, 2), (4, 3), (140, 2)])
+def test_rules_have_three_conditions_where_they_are_few_enough(n_columns, most, tmp_path):
+    """Else a table of games is told by many rules; with many columns, chains would be lost."""
+    frame = pd.DataFrame(np.random.default_rng(0).random((300, n_columns)) < 0.5)
+    frame = frame.rename(columns=str)
+    model = RuleListClassifier(**QUICK).fit(frame, frame.iloc[:, :3].all(axis=1))
+    assert len(model.n_candidates_) == most + 1
+    assert f"max_size {most}," in str(model)
+    model.save(tmp_path / "m.json")
+    assert str(bayescascade.load(tmp_path / "m.json")) == str(model)
+
+
 def test_numbers_are_cut_at_quantiles():
     """Of many values, and no few ones; the words tell intervals."""
     frame = people().assign(children=np.arange(200) % 3, flags=np.arange(200) % 2 == 0)
-    model = RuleListClassifier(**QUICK, n_bins=5).fit(frame, fates(people()))
+    model = RuleListClassifier(**QUICK, max_size=2, n_bins=5).fit(frame, fates(people()))
     kinds = [column.kind for column in model.schema_.columns[3:]]
     assert kinds == ["continuous", "ordinal", "nominal"]
     edges = model.schema_.columns[3].edges

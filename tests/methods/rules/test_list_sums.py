@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 import bayescascade
 from bayescascade import DensityRuleList, RuleListClassifier
@@ -48,7 +49,9 @@ def titanic():
 def test_titanic_needs_no_chains(tmp_path):
     """Who classifies a small table gets the evidence and draws at once, and no R-hat."""
     rows, labels = titanic()
-    model = RuleListClassifier(random_state=0).fit(rows, labels)
+    longer = RuleListClassifier(random_state=0).fit(rows, labels).summary_.certificate
+    assert longer.log_evidence == pytest.approx(-1088.3482, abs=1e-3)
+    model = RuleListClassifier(max_size=2, random_state=0).fit(rows, labels)
     assert model.summary_.certificate.log_evidence == pytest.approx(-1089.5857, abs=1e-3)
     assert model.log_posterior_ == pytest.approx(-1095.0818, abs=1e-3)
     assert model.exact_.lost < 1e-6
@@ -58,7 +61,7 @@ def test_titanic_needs_no_chains(tmp_path):
     loaded = bayescascade.load(tmp_path / "m.json")
     assert str(loaded) == str(model)
     assert np.array_equal(loaded.predict_proba(rows), model.predict_proba(rows))
-    chains = RuleListClassifier(search="anneal+metropolis", n_steps=40_000, random_state=1)
+    chains = clone(model).set_params(search="anneal+metropolis", n_steps=40_000, random_state=1)
     drawn = chains.fit(rows, labels).predict_proba(rows)
     averages = model.exact_.probabilities(model.encode(rows))
     assert np.abs(model.predict_proba(rows) - averages).mean() < 0.01
