@@ -38,7 +38,7 @@ _SLOW = [each for each in DENSITIES.values() if not each.is_quick]
     metavar="MODEL,...",
     help=f"Densities to compare. {words_of(_QUICK)}. These take minutes: {words_of(_SLOW)}. "
     f"[{','.join(each.name for each in _QUICK)}] With --target: rules, boxes (two classes), "
-    "compress, rados (two classes), logistic, boosted. [all]",
+    "compress, rados (two classes), budget (half of the columns), logistic, boosted. [all]",
 )
 @with_options(option_of("n_halvings", HOW), *COLUMN_OPTIONS)
 @with_reading(learns=True, labels=True)
@@ -58,8 +58,8 @@ def compare(data: tuple[str, ...], **options: Any) -> tuple[Task, TrainingData]:
     densities are printed.
 
     With --target, classifiers of a table are compared in five folds, with their default parameters:
-    those of the commands classify, boxes, compress and rados, logistic regression, and boosted
-    trees, which nobody can read. This takes a minute or more.
+    those of the commands classify, boxes, compress, rados and budget, logistic regression, and
+    boosted trees, which nobody can read. This takes a minute or more.
     """
     if (target := options.pop("target")) is not None:
         return _of_classifiers(data, target, options)

@@ -28,6 +28,7 @@ CLASSIFIERS = {
     "boxes": ("boxes of the rarer class", "bayescascade", "BoxClassifier"),
     "compress": ("prototypes", "bayescascade", "NeighborCompressionClassifier"),
     "rados": ("sums of rows (rados)", "bayescascade", "RadoBoostClassifier"),
+    "budget": ("on a budget of half", "bayescascade", "AutoBudgetClassifier"),
     "logistic": ("logistic regression", "sklearn.linear_model", "LogisticRegression"),
     "boosted": ("boosted trees", "sklearn.ensemble", "HistGradientBoostingClassifier"),
 }
@@ -112,7 +113,8 @@ def compare_classifiers(
     """Compare classifiers with their default parameters on the same held-out rows.
 
     Rows are split into five folds, stratified by class; each is predicted by what learned from the
-    others. Boosted trees show how much accuracy a model costs that people can read.
+    others. "budget" may use half of the columns for a mean row. Boosted trees show how much
+    accuracy a model costs that people can read.
 
     Parameters
     ----------
@@ -121,8 +123,8 @@ def compare_classifiers(
     y : (n_rows,) labels
         Text, whole numbers or truth values, of at least two classes.
     models : sequence of str, optional
-        Some of "rules", "boxes", "compress", "rados", "logistic" and "boosted"; by default all, but
-        for more than two classes not "boxes" and "rados", which need two.
+        Some of "rules", "boxes", "compress", "rados", "budget", "logistic" and "boosted"; by
+        default all, but for more than two classes not "boxes" and "rados", which need two.
     random_state : int >= 0 or None
         Same seed, same result.
     source : str
@@ -163,7 +165,8 @@ def compare_classifiers(
     try:
         for name in names:
             _, module, called = CLASSIFIERS[name]
-            made = getattr(import_module(module), called)(random_state=seed)
+            given = {"budget": frame.shape[1] / 2} if name == "budget" else {}
+            made = getattr(import_module(module), called)(random_state=seed, **given)
             is_ours, began = module == "bayescascade", perf_counter()
             rows = frame if is_ours else numbers
             right, losses = np.zeros(len(codes)), np.zeros(len(codes))
@@ -177,7 +180,8 @@ def compare_classifiers(
                     model = made.fit(learned, classes[codes[~is_held]])
                     found = model.predict_proba(held)
                 seen = np.searchsorted(classes, model.classes_)
-                chosen = model.decision().choose(found) if is_ours else found.argmax(axis=1)
+                has_rule = hasattr(model, "decision")
+                chosen = model.decision().choose(found) if has_rule else found.argmax(axis=1)
                 right[is_held] = seen[chosen] == codes[is_held]
                 counts = np.bincount(codes[~is_held], minlength=len(classes)).astype(np.float64)
                 of_all = aligned(found, seen, counts)
