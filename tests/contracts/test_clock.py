@@ -5,11 +5,12 @@ from contextlib import contextmanager
 from math import inf
 from typing import Any
 
+import numpy as np
 import pytest
 
 from bayescascade.base import watch
 from bayescascade.methods.margin_neighbors import margins
-from tests.contracts.listed import ESTIMATORS, rows
+from tests.contracts.listed import ESTIMATORS, answers, rows
 
 LIMIT = 1.0
 MANY = 25  # looks; more pieces of work than that are left when the time is up
@@ -51,9 +52,9 @@ class Counted:
 
 
 @contextmanager
-def counting(n_looks: float) -> Iterator[Counted]:
+def counting(n_looks: float, kind: type[Counted] = Counted) -> Iterator[Counted]:
     """Let watches look at a clock whose time is up after some looks."""
-    clock = Counted(n_looks)
+    clock = kind(n_looks)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(watch, "perf_counter", clock)
         yield clock
@@ -100,3 +101,49 @@ def test_all_prunings_of_a_forest_end_soon_after_the_time_is_up():
         path = [one for _, one in model.fit_budgets(range(1, 7), rows(), *case.beside())]
     assert clock.n_seen <= MANY + N_LATE
     assert [one.stopped_after_ for one in path] == [LIMIT] * 6
+
+
+class Pressed(Counted):
+    """A clock that stands still, and is Ctrl-C at one of its looks."""
+
+    def __call__(self) -> float:
+        self.n_seen += 1
+        if self.n_seen == self.n_looks:
+            raise KeyboardInterrupt
+        return 0.0
+
+
+LIMITED = [n for n, case in ESTIMATORS.items() if "time_limit" in case.make().get_params()]
+WHOLE = {
+    "det",
+    "margins",
+    "prune",
+    "boosted gate",
+    "group lasso",
+    "always sensors",
+    "rado",
+    "auto budget",
+}
+"""Those that have no model before a moment that is later than the looks below, or at one look."""
+
+
+@pytest.mark.parametrize("name", LIMITED)
+@pytest.mark.filterwarnings("ignore")
+def test_ctrl_c_at_any_look_leaves_a_model_or_ends_the_fit(name):
+    """What was found is kept, and called a part; nothing is made up where nothing was found."""
+    kept = []
+    for n in (12, 20, 400):
+        try:
+            with counting(n, Pressed) as clock:
+                model = ESTIMATORS[name].fit(time_limit=LIMIT, **CHANGED.get(name, {}))
+        except KeyboardInterrupt:
+            continue
+        if clock.n_seen < n:  # it was over before
+            break
+        summary = getattr(model, "summary_", None)
+        is_part = summary.interrupted if summary else model.is_interrupted_
+        assert is_part
+        assert "interrupted" in str(model) or summary is None
+        assert np.isfinite(answers(model, rows()[:10])).all()
+        kept.append(n)
+    assert bool(kept) == (name not in WHOLE)

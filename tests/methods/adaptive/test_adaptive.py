@@ -1,7 +1,7 @@
 """A gate between a local and a full model: its objective, its search, its rows and their costs."""
 
 from dataclasses import replace
-from itertools import count, product
+from itertools import product
 
 import numpy as np
 import pytest
@@ -15,7 +15,6 @@ from sklearn.svm import SVC
 import bayescascade
 from bayescascade import AdaptiveClassifier, FeatureCosts, ParameterError, explore
 from bayescascade.costs.items import CostNorms
-from bayescascade.methods.adaptive import alternating, boosted
 from bayescascade.methods.adaptive.alternating import GroupNorm, alternated
 from bayescascade.methods.adaptive.choosing import GateValidation, scored
 from bayescascade.methods.adaptive.full import FullClassifier
@@ -343,31 +342,3 @@ def test_full_models_of_other_rows_are_refused():
     constant = np.column_stack([X[:, 0], np.ones(80)])
     model = AdaptiveClassifier(n_trees=3, n_boosted=5, random_state=0).fit(constant, y)
     assert not model.features_used(constant)[:, 1].any()
-
-
-@pytest.mark.parametrize(
-    ("how", "room"), [(LINEAR, alternating), ({"n_boosted": 20}, boosted)], ids=["linear", "trees"]
-)
-def test_ctrl_c_keeps_what_was_tried(how, room, monkeypatch):
-    """Before anything was tried it ends the fit; later, a model is there."""
-    X, y = mixed(200, 0)
-    model = AdaptiveClassifier(n_trees=5, budget=3.0, random_state=0, **how)
-    n_tried = len(model.fit(X, y).path_)
-    assert not model.is_interrupted_
-    for most in (0, 400):
-        calls = count()
-
-        def press(calls=calls, most=most):
-            if next(calls) == most:
-                raise KeyboardInterrupt
-
-        monkeypatch.setattr(room, "check_time", press)
-        if most == 0:
-            with pytest.raises(KeyboardInterrupt):
-                model.fit(X, y)
-        else:
-            model.fit(X, y)
-    assert model.is_interrupted_
-    assert 0 < len(model.path_) < n_tried
-    assert model.validation_cost_ <= 3.2
-    assert model.predict(X).shape == (200,)

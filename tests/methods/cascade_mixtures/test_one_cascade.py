@@ -85,19 +85,6 @@ def test_mixtures_that_are_best_by_chance_do_not_win():
     assert fair.gain == pytest.approx(equal.gain + 2.0 / len(days()))
 
 
-def test_interrupted_while_weighing_a_cascade_it_keeps_the_mixture():
-    """Ctrl-C must not lose what was chosen before."""
-
-    def stop(progress):
-        if progress.phase.startswith("trying"):
-            raise KeyboardInterrupt
-
-    model = CascadeMixture(random_state=0, progress=stop).fit(days())
-    assert model.summary_.interrupted
-    assert model.cascade_ is None
-    assert np.isfinite(model.score_samples(days())).all()
-
-
 @pytest.mark.parametrize(
     ("changed", "message"),
     [

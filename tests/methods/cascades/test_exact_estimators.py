@@ -12,8 +12,6 @@ from bayescascade import BranchCascade, LeafCascade
 from bayescascade.methods.cascades.exact import ExactCost, TiltedPosterior
 from bayescascade.methods.cascades.exact.passes import Passes
 from bayescascade.methods.cascades.exact.plan import SearchPlan
-from bayescascade.methods.cascades.parameters import PARTITIONS
-from bayescascade.methods.cascades.tree import Tree
 from bayescascade.model.trace import Trace, read_trace
 from tests.interrupts import interrupted
 from tests.methods.cascades.fits import DECLARED, ESTIMATORS, QUICK, people
@@ -104,19 +102,6 @@ def test_independent_draws_are_a_trace(estimator, tmp_path):
     text = str(trace)
     assert "search exact" in text
     assert "accepted" not in text
-
-
-@pytest.mark.parametrize("partitions", PARTITIONS)
-def test_ctrl_c_before_any_tree_leaves_a_greedy_one(partitions):
-    """Who is impatient gets a tree at any moment, and is told what it is."""
-    stop = interrupted(1)
-    model = LeafCascade(random_state=0, partitions=partitions, progress=stop).fit(rows())
-    root = Tree.from_nested(None, model.posterior_.is_nominal)
-    assert model.log_posterior_ >= model.posterior_.log_density(root)
-    assert model.summary_.interrupted
-    assert model.summary_.certificate is None
-    assert "interrupted: best found so far by greedy growth" in str(model)
-    assert "exact_" not in vars(model)
 
 
 @pytest.mark.slow

@@ -9,7 +9,6 @@ from bayescascade import BudgetPruneClassifier, BudgetTreeClassifier
 from bayescascade.base.errors import ParameterError
 from bayescascade.methods.cost_trees import estimators
 from bayescascade.methods.forests.base import ForestClassifier
-from tests.interrupts import interrupted
 from tests.methods.forests.test_buying_nothing import is_worth_it, table
 
 QUICK = {"n_steps": 200, "n_chains": 1, "n_jobs": 1, "random_state": 0}
@@ -113,20 +112,6 @@ def test_a_file_keeps_what_was_chosen(tmp_path):
     assert (fitted.tradeoff_, fitted.choice_) == (1.0, None)
     with pytest.raises(NotFittedError):
         fitted.within(3.0)
-
-
-@pytest.mark.slow
-def test_ctrl_c_leaves_the_trees_that_were_tried(monkeypatch):
-    """What the first tradeoffs found is not lost, and not called finished."""
-    X, y = table(0, is_learnable=True)
-    sample = interrupted(8, BudgetTreeClassifier._sample)
-    monkeypatch.setattr(BudgetTreeClassifier, "_sample", sample)
-    fitted = tree().fit(X, y)
-    assert fitted.choice_.is_better
-    assert "interrupted: best found so far" in str(fitted)
-    sample.n_calls, sample.at = 0, 1
-    with pytest.raises(KeyboardInterrupt):
-        tree().fit(X, y)
 
 
 @pytest.mark.slow

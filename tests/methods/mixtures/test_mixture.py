@@ -220,21 +220,6 @@ def test_damaged_files_are_refused():
         CascadeMixture.from_record(record)
 
 
-def test_interrupted_while_choosing_it_keeps_the_best():
-    """What was weighed by then is fitted, and the page says that it was interrupted."""
-    left = iter(range(3))
-
-    def stop(_):
-        if next(left, None) is None:
-            raise KeyboardInterrupt
-
-    model = CascadeMixture(random_state=0, progress=stop).fit(frame())
-    assert model.summary_.interrupted
-    assert 1 < len(model.candidates_) < 9
-    assert "interrupted: best of 1 EM start" in str(model)
-    assert np.isfinite(model.score_samples(frame())).all()
-
-
 def test_columns_are_joined_by_the_tree_of_largest_worth():
     """Another tree would tell readers of dependences that are weaker than those left out."""
     rng = np.random.default_rng(5)

@@ -12,9 +12,7 @@ from bayescascade import DataError, NeighborCompressionClassifier, ParameterErro
 from bayescascade.methods.neighbors.learned import Compressed
 from bayescascade.methods.neighbors.minibatches import climb_by_minibatches
 from bayescascade.methods.neighbors.neighborhoods import ClassedRows
-from bayescascade.methods.neighbors.posterior import PrototypePosterior
 from bayescascade.methods.neighbors.starting import shares_of_classes
-from tests.interrupts import interrupted
 from tests.methods.neighbors.problems import blobs, strokes
 
 QUICK = {"max_iter": 30, "random_state": 0}
@@ -283,22 +281,6 @@ def test_minibatches_end_in_the_mean_of_their_last_half(rng):
     states = np.cumsum(0.05 * (1.0 - np.arange(10) / 10))  # steps of Adam, less and less
     assert not is_ended
     assert found == pytest.approx(states[5:].mean(), rel=1e-6)
-
-
-@pytest.mark.parametrize("after", [1, 3, 6, 15])
-@pytest.mark.parametrize("optimizer", ["lbfgs", "minibatch"])
-def test_ctrl_c_keeps_what_was_found(optimizer, after, monkeypatch):
-    """While the metric is being chosen, or the prototypes climb."""
-    X, y = blobs(200)
-    density_of = interrupted(after * 10, PrototypePosterior.density_of)
-    monkeypatch.setattr(PrototypePosterior, "density_of", density_of)
-    options = {"n_prototypes": 9, "optimizer": optimizer, "max_iter": 400, "random_state": 0}
-    model = NeighborCompressionClassifier(**options).fit(X, y)
-    assert density_of.n_calls >= after * 10
-    assert model.run_.interrupted
-    assert "interrupted: best found so far" in str(model)
-    assert np.mean(model.predict(X) == y) > 0.4
-    assert np.isfinite(model.log_posterior_)
 
 
 def test_refining_learns_what_is_new(tmp_path):

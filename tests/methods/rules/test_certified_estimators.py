@@ -95,19 +95,6 @@ def test_there_is_nothing_to_average_over(fit):
         fit(predictive="average")
 
 
-@both
-def test_ctrl_c_before_the_proof_ends_it_too(fit):
-    """Who interrupts the annealing does not want to wait for a proof."""
-
-    def interrupt(report):
-        if report.phase == "annealing":
-            raise KeyboardInterrupt
-
-    model = fit(progress=interrupt, n_steps=1_000_000)
-    assert model.summary_.interrupted
-    assert model.exact_.n_visited <= 1
-
-
 def test_effort_is_the_work_of_a_proof(rng, monkeypatch):
     """Who asks for more effort waits for more prefixes, and not for the same ones again."""
     rows = pd.DataFrame(rng.integers(2, size=(150, 4)), columns=list("abcd")).astype(str)
