@@ -42,7 +42,7 @@ from bayescascade.model.matrix_classifier import MatrixClassifier
 from bayescascade.model.record import NOT_SAVED, model_class
 from bayescascade.model.roles import Predicted
 from bayescascade.model.search import Seed
-from bayescascade.report.page import Page
+from bayescascade.model.view import View
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -304,33 +304,28 @@ class BudgetedClassifier(MatrixClassifier):
         """Return the name for the cheapest first feature, and the features that may be first."""
         return "cheapest feature", np.arange(self.items_.n_columns)
 
-    def _how_made(self) -> Page:
-        return cost_page(self, self._row_facts())
-
-    def _page(self) -> Page:
-        """Return the features, ordered by mean cost per row.
+    def view(self) -> View:
+        """Return what is shown: costs, and the features by the mean cost per row.
 
         ``rows`` is the share of the validation rows that acquire a feature or pay for a group,
         ``spent`` the mean cost of this per row.
         """
-        return acquired_page(self)
-
-    def _facts(self) -> list[str]:
-        return [*super()._facts(), *self._size_facts(), *cost_facts(self)]
+        view = super().view()
+        text = ", ".join(self.certificate_texts)
+        facts = [*view.facts, *self._size_facts(), *cost_facts(self)]
+        return view._replace(
+            heading=[self.title, *facts],
+            made=cost_page(self, self._row_facts()),
+            shown=acquired_page(self),
+            facts=facts,
+            terms=HOW_TO_READ,
+            doubts=[f"What is known of how good it is: {text}."] if text else [],
+            limits=CANNOT_TELL,
+        )
 
     def _size_facts(self) -> list[str]:
         """Return the size of the model in words."""
         return []
-
-    def _how_to_read(self) -> Sequence[tuple[str, str]]:
-        return HOW_TO_READ
-
-    def _doubt(self) -> list[str]:
-        text = ", ".join(self.certificate_texts)
-        return [f"What is known of how good it is: {text}."] if text else []
-
-    def _cannot_tell(self) -> Sequence[str]:
-        return CANNOT_TELL
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw a bar for the mean cost of each feature and group, and return the axes.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from bayescascade.costs.limits import is_within
-from bayescascade.model.reporting import OF_ROWS
+from bayescascade.model.view import OF_ROWS
 from bayescascade.report.axes import Bar, plot_bars
 from bayescascade.report.numbers import cost_texts, share_text
 from bayescascade.report.page import Fold, Numbers, Page, Pieces, PrintedTable, named, warning

@@ -16,7 +16,8 @@ from bayescascade.model.density_parts import VOLUME_WORDS, DensityParts
 from bayescascade.model.estimator import C, PosteriorEstimator, S
 from bayescascade.model.parameters import LearnedDensityParameters, SearchParameters
 from bayescascade.model.readable_density import ReadableDensity
-from bayescascade.report.page import Page, Pieces
+from bayescascade.model.view import View
+from bayescascade.report.page import Pieces
 
 DENSITIES = {"posterior_mean": "posterior mean probability", "empirical": "part of all rows"}
 
@@ -42,12 +43,14 @@ class DensityEstimator(ReadableDensity[D], PosteriorEstimator[S, C, D], Generic[
     def _total_weight(self) -> float:
         return self.summary_.total_weight
 
-    def _key(self, learned: D) -> Page:
+    def view(self) -> View:
+        """Return what is shown of a posterior and a density, with the key of its numbers."""
         size = "cells" if self.schema_.n_cells is not None else "volume"
         key = [f"share: {DENSITIES[self.density]}", f"density: share / {size}"]
         if self.schema_.n_cells is None:
             key.append(VOLUME_WORDS)
-        return (Pieces([*key, *learned.key], "dim", is_key=True),)
+        key += self.learned_.key
+        return super().view()._replace(key=(Pieces(key, "dim", is_key=True),))
 
     def _learner(self) -> Callable[[Table], None]:
         return partial(self._fit_table, search=self.check_parameters())

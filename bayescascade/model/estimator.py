@@ -43,7 +43,8 @@ from bayescascade.model.search import Search, default_steps, most_blocks
 from bayescascade.model.sentences import doubt_sentences
 from bayescascade.model.solution import Solution
 from bayescascade.model.summary import FitSummary
-from bayescascade.report.page import BLANK, Heading, Page, Pieces, count_of
+from bayescascade.model.view import View
+from bayescascade.report.page import Page, Pieces, count_of
 from bayescascade.report.printed import Pictured
 
 _TOLERANCE = 1e-6  # of the stored log posterior, or total weight, and that of the counts
@@ -116,10 +117,6 @@ class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
     @abstractmethod
     def _solve(self, posterior: Any, search: Search) -> Solution[S]:  # Any: the family's own
         """Find the most probable state with a proof; TooLargeError beyond the limits."""
-
-    @abstractmethod
-    def _key(self, learned: L) -> Page:
-        """Return the explanation of the printed numbers."""
 
     # -- hooks with a default ----------------------------------------------------------
 
@@ -251,78 +248,40 @@ class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
         weights = np.array(times, np.float64)
         return counted, weights / weights.sum()
 
-    def page(self) -> Page:
-        """Return data, search, convergence, columns, the learned object and the posterior."""
-        learned = self.learned_
-        return (
-            *self._head(),
-            Pieces(self._column_pieces(), noun="column"),
-            BLANK,
-            *self._above_page(),
-            *learned.page(),
-            BLANK,
-            *self._key(learned),
-            *self._posterior_page(),
-        )
-
-    def _head(self) -> Page:
-        """Return data, results on held-out rows if there are any, model and search."""
-        held_out = self.summary_.held_out
-        return (
-            Heading(self._data_pieces()),
-            *(() if held_out is None else held_out.page()),
-            Pieces([self._model_words()]),
-            *self._found_page(),
-        )
-
     def _model_words(self) -> str:
         """Return the name of the model and its parameters."""
         return ", ".join([self.title, *self._model_pieces()])
 
-    def _found_pieces(self) -> list[str]:
-        """Return the search, the log posterior of the result, and its size."""
-        size = getattr(self._readable(self._best), self.size_name)
-        return [*super()._found_pieces(), count_of(size, *self.size_words)]
-
-    def _above_page(self) -> Page:
-        """Return the lines above a shown state that is not the best one found."""
-        return ()
+    def view(self) -> View:
+        """Return data, search, convergence, columns, the learned object and the posterior."""
+        learned = self.learned_
+        summary, word, plural = self.summary_, self.learned_word, self.size_words[1]
+        held_out: Page = () if summary.held_out is None else summary.held_out.page()
+        own, best = (getattr(one, self.size_name) for one in (learned, self._readable(self._best)))
+        data, size = self._data_pieces(), count_of(own, *self.size_words)
+        drawn = "tempered" if summary.is_tempered else "posterior"
+        what = "What is shown" if self._shows_best else f"The best {word}, which is not shown,"
+        source = [f"The rows are those of {summary.source}."] if summary.source else []
+        view = super().view()
+        return view._replace(
+            heading=data,
+            made=(*held_out, Pieces([self._model_words()])),
+            found=self._found_page([count_of(best, *self.size_words)]),
+            are_listed=True,
+            shown=learned.page(),
+            draws=(
+                *shares_page(summary.shares, summary.as_best, drawn),
+                *larger_draws(summary.shares.get(plural, {}), word, plural, own),
+            ),
+            facts=[*(data[1:] if summary.source else data), size],
+            doubts=doubt_sentences(summary, word, self.size_words, own, best=what),
+            source=[*source, *summary.notes],
+        )
 
     @property
     def _shows_best(self) -> bool:
         """Whether the shown state is the best one found."""
         return True
-
-    # -- reports -----------------------------------------------------------------------------------
-
-    def _facts(self) -> list[str]:
-        size = count_of(getattr(self.learned_, self.size_name), *self.size_words)
-        pieces = self._data_pieces()
-        return [*(pieces[1:] if self.summary_.source else pieces), size]
-
-    def _shown(self) -> Page:
-        return (*self._above_page(), *self.learned_.page())
-
-    def _learned_from(self) -> list[str]:
-        source = self.summary_.source
-        return [*([f"The rows are those of {source}."] if source else []), *self.summary_.notes]
-
-    def _doubt(self) -> list[str]:
-        size = getattr(self.learned_, self.size_name)
-        word = self.learned_word
-        best = "What is shown" if self._shows_best else f"The best {word}, which is not shown,"
-        return doubt_sentences(self.summary_, word, self.size_words, size, best=best)
-
-    def _details(self) -> Page:
-        return (*self._head(), BLANK, *self._posterior_page())
-
-    def _posterior_page(self) -> Page:
-        """Return the shares of the draws, and a note if draws are larger than the shown state."""
-        shares, plural = self.summary_.shares, self.size_words[1]
-        own = getattr(self.learned_, self.size_name)
-        word = "tempered" if self.summary_.is_tempered else "posterior"
-        larger = larger_draws(shares.get(plural, {}), self.learned_word, plural, own)
-        return (*shares_page(shares, self.summary_.as_best, word), *larger)
 
     def _data_pieces(self) -> list[str]:
         return data_pieces(self.summary_, self.schema_)

@@ -19,6 +19,7 @@ from bayescascade.data.unknown import UnknownCells
 from bayescascade.model.decisions import Decision
 from bayescascade.model.matrix_estimator import MatrixEstimator
 from bayescascade.model.roles import Predicted
+from bayescascade.model.view import View
 from bayescascade.report.page import count_of
 
 
@@ -179,8 +180,11 @@ class MatrixClassifier(LabeledFiles, MatrixEstimator):
         del rows
         return None
 
-    def _facts(self) -> list[str]:
-        return [*super()._facts(), count_of(len(self.classes_), "class", "classes")]
+    def view(self) -> View:
+        """Return what is shown, with the number of classes among the facts."""
+        view = super().view()
+        facts = [*view.facts, count_of(len(self.classes_), "class", "classes")]
+        return view._replace(heading=[self.title, *facts], facts=facts)
 
     def _sizes(self) -> dict[str, Any]:
         return {**super()._sizes(), "classes": len(self.classes_)}

@@ -20,7 +20,8 @@ from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.unknown import UnknownCells
 from bayescascade.model.readable_model import ReadableModel
 from bayescascade.model.roles import Predicted
-from bayescascade.report.page import BLANK, Heading, Page, Pieces, count_of
+from bayescascade.model.view import View
+from bayescascade.report.page import count_of
 
 MISSING = ("level", "error")
 """Choices of `missing` for estimators that need a number in every cell."""
@@ -131,52 +132,23 @@ class MatrixEstimator(ReadableModel):
         tags.input_tags.allow_nan = is_let_pass
         return tags
 
-    # -- prints --------------------------------------------------------------------------
+    # -- what is shown -----------------------------------------------------------------------------
 
-    def page(self) -> Page:
-        """Return title, settings and the learned model."""
-        return (*self._details(), BLANK, *self._page())
-
-    @abstractmethod
-    def _page(self) -> Page:
-        """Return the page of the learned object."""
-
-    def _shown(self) -> Page:
-        return self._page()
-
-    def _details(self) -> Page:
-        """Return the head of the page."""
-        return (
-            Heading([self.title, *self._heading()]),
-            *self._how_made(),
-            *(Pieces([text]) for text in (*self._encoder.missing_texts, *self.notes_)),
-            *self._how_found(),
+    def view(self) -> View:
+        """Return what is shown: the numbers of rows and columns, and notes on the rows."""
+        view = super().view()
+        facts = [*self._row_facts(), *view.facts]
+        return view._replace(
+            heading=[self.title, *facts],
+            notes=[*self._encoder.missing_texts, *self.notes_],
+            facts=facts,
+            source=[*view.source, *self.notes_],
+            names=self.feature_texts,
         )
-
-    def _heading(self) -> list[str]:
-        """Return the number of rows and columns in words."""
-        return self._facts()
-
-    def _how_made(self) -> Page:
-        """Return the parameters in words."""
-        return ()
-
-    def _how_found(self) -> Page:
-        """Return the search in words, if there was one."""
-        return ()
-
-    def _facts(self) -> list[str]:
-        return [*self._row_facts(), count_of(self.n_features_in_, "column")]
 
     def _row_facts(self) -> list[str]:
         """Return the number of training rows in words, if it is known."""
         return [] if self.n_rows_ is None else [count_of(self.n_rows_, "row")]
-
-    def _learned_from(self) -> list[str]:
-        return [*super()._learned_from(), *self.notes_]
-
-    def _column_names(self) -> list[str]:
-        return self.feature_texts
 
     # -- files -------------------------------------------------------------------------------------
 

@@ -17,7 +17,8 @@ from bayescascade.model.matrix_estimator import MatrixEstimator
 from bayescascade.model.sampled import HasDraws
 from bayescascade.model.search import Search
 from bayescascade.model.summary import SUMMARY, FitSummary
-from bayescascade.report.page import Page, Pieces
+from bayescascade.model.view import View
+from bayescascade.report.page import Pieces
 
 S = TypeVar("S")
 L = TypeVar("L")
@@ -27,7 +28,7 @@ L = TypeVar("L")
 class MatrixExplorer(HasDraws, MatrixEstimator, Generic[S, L]):
     """An estimator that explores a posterior over states S, whose readable form is L.
 
-    Subclasses have `_posterior`, `_learned`, `_read_learned` and `_page`, and predict by
+    Subclasses have `_posterior`, `_learned`, `_read_learned` and `view`, and predict by
     `_averaged`. `_own_record` saves what they learn in addition to states.
 
     Attributes
@@ -127,12 +128,11 @@ class MatrixExplorer(HasDraws, MatrixEstimator, Generic[S, L]):
         answers = [answer(draw) for draw in self._draws or [self._best]]
         return np.mean(answers, axis=0) if len(answers) > 1 else answers[0]
 
-    def _how_made(self) -> Page:
+    def view(self) -> View:
+        """Return what is shown, with the parameters and the search."""
         pieces = self._model_pieces()
-        return (Pieces(pieces),) if pieces else ()
-
-    def _how_found(self) -> Page:
-        return self._found_page()
+        made = (Pieces(pieces),) if pieces else ()
+        return super().view()._replace(made=made, found=self._found_page())
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_best")

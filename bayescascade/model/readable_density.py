@@ -49,7 +49,7 @@ from bayescascade.model.conditionals import PredictedColumn, fill_missing, predi
 from bayescascade.model.density_parts import DensityParts
 from bayescascade.model.parameters import DensityParameters
 from bayescascade.model.readable_model import ReadableModel
-from bayescascade.model.reporting import AS_COMMON, OF_DENSITIES, OF_ROWS
+from bayescascade.model.view import AS_COMMON, OF_DENSITIES, OF_ROWS, View
 
 D = TypeVar("D", bound=DensityParts)
 
@@ -416,14 +416,14 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
         """Draw (n_columns, n) codes."""
         return self.learned_.sample_codes(n, rng)
 
-    def _words_lead(self) -> list[str]:
-        return [AS_COMMON]
-
-    def _in_words(self) -> list[tuple[str, str]]:
-        return self.learned_.parts_in_words()
-
-    def _how_to_read(self) -> list[tuple[str, str]]:
-        return [*self.learned_.how_to_read, *self.learned_.columns_in_words()]
-
-    def _cannot_tell(self) -> list[str]:
-        return [*OF_DENSITIES, *OF_ROWS]
+    def view(self) -> View:
+        """Return what is shown of a density: its parts in words, and how to read it."""
+        learned = self.learned_
+        view = super().view()
+        return view._replace(
+            shown=learned.page(),
+            lead=[AS_COMMON],
+            words=learned.parts_in_words,
+            terms=[*learned.how_to_read, *learned.columns_in_words()],
+            limits=[*OF_DENSITIES, *OF_ROWS],
+        )

@@ -1,7 +1,7 @@
 """Shared by all estimators: page, report and saved file."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -16,8 +16,9 @@ from bayescascade.base.store import restored_fields, saved_fields, stored_attrib
 from bayescascade.data.schema import Schema
 from bayescascade.model.page import column_words
 from bayescascade.model.record import FORMAT, NOT_SAVED, VERSION, contradictions_refused
-from bayescascade.model.reporting import OF_ROWS, report_document
+from bayescascade.model.reporting import report_document
 from bayescascade.model.sentences import doubt_sentences
+from bayescascade.model.view import View
 from bayescascade.report.html import to_html
 from bayescascade.report.page import Page, count_of
 from bayescascade.report.printed import page_text
@@ -66,11 +67,26 @@ class ReadableModel(BaseEstimator, ABC):  # type: ignore[misc] # untyped base
         if cls.__doc__ and "declares" in vars(cls):
             cls.__doc__ = described(cls.__doc__, vars(cls)["declares"])
 
-    # -- printing ----------------------------------------------------------------------------------
+    # -- what is shown -----------------------------------------------------------------------------
 
-    @abstractmethod
+    def view(self) -> View:
+        """Return what is shown of the fitted model, for its print and its report."""
+        check_is_fitted(self)
+        n_columns = getattr(self, "n_features_in_", 0)
+        summary = getattr(self, "summary_", None)
+        word = getattr(self, "learned_word", "model")
+        schema = getattr(self, "schema_", None)
+        return View(
+            columns=[column_words(column) for column in schema.columns] if schema else (),
+            facts=[count_of(n_columns, "column")] if n_columns else [],
+            doubts=[] if summary is None else doubt_sentences(summary, word, None, None),
+            source=[] if summary is None else list(summary.notes),
+            names=[str(name) for name in getattr(self, "feature_names_in_", ())],
+        )
+
     def page(self) -> Page:
         """Return the print, as blocks."""
+        return self.view().page
 
     def to_text(self, *, width: int = 80, full: bool = False) -> str:
         """Return the text that `print` shows for the fitted model.
@@ -146,65 +162,11 @@ class ReadableModel(BaseEstimator, ABC):  # type: ignore[misc] # untyped base
         with replaced_file(path) as temporary:
             temporary.write_text(document, encoding="utf-8")
 
-    def _facts(self) -> Sequence[str]:
-        """Return the sizes of data and model, in a few words each."""
-        n_columns = getattr(self, "n_features_in_", 0)
-        return [count_of(n_columns, "column")] if n_columns else []
-
-    def _shown(self) -> Page:
-        """Return the page of the learned object."""
-        return self.page()
-
-    def _words_lead(self) -> Sequence[str]:
-        """Return the sentences before the rules."""
-        return ()
-
-    def _in_words(self) -> Sequence[tuple[str, str]]:
-        """Return rules with their statistics; empty without rules."""
-        return ()
-
-    def _how_to_read(self) -> Sequence[tuple[str, str]]:
-        """Return how to read the shown object: terms and their explanations."""
-        return ()
-
-    def _cannot_tell(self) -> Sequence[str]:
-        """Return sentences on questions that the model cannot answer."""
-        return OF_ROWS
-
-    def _doubt(self) -> Sequence[str]:
-        """Return sentences on the uncertainty of the shown object."""
-        summary = getattr(self, "summary_", None)
-        word = getattr(self, "learned_word", "model")
-        return [] if summary is None else doubt_sentences(summary, word, None, None)
-
-    def _learned_from(self) -> Sequence[str]:
-        """Return notes on the rows."""
-        summary = getattr(self, "summary_", None)
-        return [] if summary is None else list(summary.notes)
-
     def _set_features(self, schema: Schema) -> None:
         """Set the attributes on the columns of the table."""
         self.schema_ = schema
         self.n_features_in_ = schema.n_columns
         self.feature_names_in_ = np.array(schema.names, dtype=object)
-
-    def _column_pieces(self) -> list[str]:
-        """Return each column of a table with its domain, in words."""
-        schema = getattr(self, "schema_", None)
-        return [] if schema is None else [column_words(column) for column in schema.columns]
-
-    def _column_items(self) -> Sequence[tuple[str, str]]:
-        """Return each column and its domain; empty if unknown."""
-        split = (words.partition(": ") for words in self._column_pieces())
-        return [(name, domain) for name, _, domain in split]
-
-    def _column_names(self) -> Sequence[str]:
-        """Return the names of the columns."""
-        return [str(name) for name in getattr(self, "feature_names_in_", ())]
-
-    def _details(self) -> Page:
-        """Return parameters and search; empty if `_shown` has them."""
-        return ()
 
     # -- files -------------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """Shared by estimators that explore a posterior: their search, and prints of the results."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,9 +15,10 @@ from bayescascade.model.explore import SearchResult
 from bayescascade.model.parameters import SAMPLED, ChainParameters
 from bayescascade.model.search import Search, Seed
 from bayescascade.model.summary import FitSummary
+from bayescascade.model.view import warnings_page
 from bayescascade.report.axes import Bar, axes_or_new, plot_bars
 from bayescascade.report.numbers import nats_text
-from bayescascade.report.page import Page, Pieces, warning
+from bayescascade.report.page import Page, Pieces
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -121,26 +122,18 @@ class HasDraws:
         if found.solution is not None:
             self.exact_ = found.solution.result
 
-    def _found_page(self) -> Page:
-        """Return the search, its convergence, and warnings."""
+    def _found_page(self, more: Sequence[str] = (), warnings: Sequence[str] = ()) -> Page:
+        """Return the search, the log posterior, `more` facts, convergence, and warnings."""
         return (
-            Pieces(self._found_pieces()),
+            Pieces([*self._found_pieces(), *more]),
             Pieces(self.summary_.convergence_pieces),
-            *self._warnings_page(),
+            *warnings_page([*self.summary_.warnings, *warnings]),
         )
-
-    def _warnings_page(self) -> Page:
-        return tuple(warning(f"warning: {text}") for text in self._objections)
 
     def _found_pieces(self) -> list[str]:
         """Return the search and the log posterior of the result."""
         found = self.summary_.found_words(self.learned_word)
         return [found, f"log posterior {nats_text(self.log_posterior_)}"]
-
-    @property
-    def _objections(self) -> list[str]:
-        """Warnings about the result; empty without any."""
-        return self.summary_.warnings
 
     def __getattr__(self, name: str) -> Any:  # Any: missing attributes
         if name in ("posterior_", "run_", "exact_") and "summary_" in self.__dict__:

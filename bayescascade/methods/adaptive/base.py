@@ -35,7 +35,7 @@ from bayescascade.methods.adaptive.growing import GateGrowth
 from bayescascade.methods.adaptive.linear import LinearScores
 from bayescascade.methods.adaptive.objective import GateProblem
 from bayescascade.methods.adaptive.parameters import BoostedParameters
-from bayescascade.model.reporting import OF_ROWS
+from bayescascade.model.view import OF_ROWS, View
 from bayescascade.report.page import Numbers, Page, PrintedTable
 
 _LEVELS = CellPolicy(missing="level")
@@ -215,9 +215,6 @@ class GatedClassifier(WithinBudgets, BudgetedClassifier):
 
     # -- what a user sees --------------------------------------------------------------------------
 
-    def _cannot_tell(self) -> Sequence[str]:
-        return (CANNOT_TELL[0], *OF_ROWS)
-
     # -- files -------------------------------------------------------------------------------------
 
     def _own_record(self) -> dict[str, Any]:
@@ -231,6 +228,10 @@ class GatedClassifier(WithinBudgets, BudgetedClassifier):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_model")
+
+    def view(self) -> View:
+        """Return what is shown; probabilities are not of leaves."""
+        return super().view()._replace(limits=(CANNOT_TELL[0], *OF_ROWS))
 
 
 def score_table(model: Gated, columns: list[str], classes: list[Any]) -> Page:

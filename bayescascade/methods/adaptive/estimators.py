@@ -1,6 +1,6 @@
 """A gate that keeps easy rows for a cheap classifier, and sends hard ones to an expensive one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
@@ -28,8 +28,9 @@ from bayescascade.methods.adaptive.parameters import AdaptiveParameters
 from bayescascade.methods.adaptive.posterior import AdaptivePosterior
 from bayescascade.methods.adaptive.selecting import Fit
 from bayescascade.model.sampled import no_rows
+from bayescascade.model.view import View, joined
 from bayescascade.report.numbers import share_text
-from bayescascade.report.page import BLANK, Page, Pieces, count_of
+from bayescascade.report.page import Pieces, count_of
 
 _GREEDY = 2  # factor of the number of trees if there is no gate
 
@@ -260,27 +261,27 @@ class AdaptiveClassifier(GatedClassifier):
 
     # -- what a user sees --------------------------------------------------------------------------
 
-    def _heading(self) -> list[str]:
-        return [self._model.full.text, count_of(len(self.classes_), "class", "classes")]
-
     def _size_facts(self) -> list[str]:
         return [f"{share_text(self.sent_share_)} of the rows sent to the full model"]
 
-    def _how_made(self) -> Page:
-        texts = [f"sends {share_text(self.sent_share_)} of the rows to {self._model.full.text}"]
+    def view(self) -> View:
+        """Return what is shown: the gate, the scores for kept rows, and the costs."""
+        view, model = super().view(), self._model
+        texts = [f"sends {share_text(self.sent_share_)} of the rows to {model.full.text}"]
         if np.isfinite(self.cut_):
             texts.append(f"cut {self.cut_:.3g}")
-        if isinstance(self._model.local, BoostedScores):
-            texts.append(f"{count_of(self._model.local.n_trees, 'boosted tree')} for kept rows")
+        if isinstance(model.local, BoostedScores):
+            texts.append(f"{count_of(model.local.n_trees, 'boosted tree')} for kept rows")
         held = "a heuristic: `oracle` shows what a better gate could gain"
-        return (*super()._how_made(), Pieces(texts), Pieces([held]))
-
-    def _page(self) -> Page:
-        table = score_table(self._model, self.column_texts_, self.classes_.tolist())
-        return (*table, BLANK, *super()._page()) if table else super()._page()
-
-    def _how_to_read(self) -> Sequence[tuple[str, str]]:
-        return HOW_TO_READ
+        n_classes = count_of(len(self.classes_), "class", "classes")
+        return view._replace(
+            heading=[self.title, model.full.text, n_classes],
+            made=(*view.made, Pieces(texts), Pieces([held])),
+            shown=joined(
+                score_table(model, self.column_texts_, self.classes_.tolist()), view.shown
+            ),
+            terms=HOW_TO_READ,
+        )
 
     # -- files -------------------------------------------------------------------------------------
 

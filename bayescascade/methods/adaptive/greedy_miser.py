@@ -16,6 +16,7 @@ from bayescascade.methods.adaptive.growing import BoostedScores
 from bayescascade.methods.adaptive.linear import ColumnScaling
 from bayescascade.methods.adaptive.objective import GateProblem
 from bayescascade.methods.adaptive.parameters import GreedyMiserParameters
+from bayescascade.model.view import View
 from bayescascade.report.page import count_of
 
 
@@ -98,8 +99,10 @@ class GreedyMiserClassifier(GatedClassifier):
     def _cut(self) -> float:
         return np.inf
 
-    def _heading(self) -> list[str]:
-        return [count_of(len(self.classes_), "class", "classes")]
+    def view(self) -> View:
+        """Return what is shown; the page has the sizes."""
+        n_classes = count_of(len(self.classes_), "class", "classes")
+        return super().view()._replace(heading=[self.title, n_classes])
 
     def _size_facts(self) -> list[str]:
         local = self._model.local

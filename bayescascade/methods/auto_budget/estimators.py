@@ -37,8 +37,9 @@ from bayescascade.methods.auto_budget.trying import (
 )
 from bayescascade.methods.listed import BUDGET_LEARNERS
 from bayescascade.model.listed import ListedBudgetLearner
+from bayescascade.model.view import View, joined
 from bayescascade.report.numbers import cost_texts
-from bayescascade.report.page import BLANK, Numbers, Page, Pieces, PrintedTable
+from bayescascade.report.page import Numbers, Pieces, PrintedTable
 
 _ANY = CellPolicy(missing="level")
 _FEWEST_BUDGETS = 3
@@ -333,8 +334,6 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
     _reasons = _of_chosen("_reasons")
     _first_features = _of_chosen("_first_features")
     _size_facts = _of_chosen("_size_facts")
-    _how_to_read = _of_chosen("_how_to_read")
-    _cannot_tell = _of_chosen("_cannot_tell")
 
     @property
     def may_know_validation_labels(self) -> bool:
@@ -399,20 +398,6 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
             *super().certificate_texts,
         ]
 
-    def _page(self) -> Page:
-        """Return the features by money spent, then the best candidate of each method."""
-        firsts = self._firsts
-        costs = cost_texts([one.cost for one in firsts.values()])
-        columns = [
-            Numbers("error", [f"{100 * one.error:.1f} %" for one in firsts.values()]),
-            Numbers("above the chosen", [one.above_text for one in firsts.values()]),
-            Numbers("cost", costs),
-        ]
-        table = PrintedTable(list(firsts), columns, "method")
-        words = "errors on the rows that chose; ±: standard error of the difference"
-        notes = [Pieces([text], "dim") for text in (words, self.skipped_text) if text]
-        return (*super()._page(), BLANK, table, *notes)
-
     # -- files -------------------------------------------------------------------------------------
 
     def _own_record(self) -> dict[str, Any]:
@@ -438,3 +423,18 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")
+
+    def view(self) -> View:
+        """Return what is shown: the features by money spent, and the best of each method."""
+        view, chosen, firsts = super().view(), self.model_.view(), self._firsts
+        columns = [
+            Numbers("error", [f"{100 * one.error:.1f} %" for one in firsts.values()]),
+            Numbers("above the chosen", [one.above_text for one in firsts.values()]),
+            Numbers("cost", cost_texts([one.cost for one in firsts.values()])),
+        ]
+        table = PrintedTable(list(firsts), columns, "method")
+        words = "errors on the rows that chose; ±: standard error of the difference"
+        notes = [Pieces([text], "dim") for text in (words, self.skipped_text) if text]
+        return view._replace(
+            shown=joined(view.shown, (table, *notes)), terms=chosen.terms, limits=chosen.limits
+        )

@@ -25,11 +25,11 @@ from bayescascade.model.held_out import HeldOut
 from bayescascade.model.importances import importance_shares
 from bayescascade.model.matrix_classifier import MatrixClassifier
 from bayescascade.model.record import NOT_SAVED
-from bayescascade.model.reporting import OF_ROWS
 from bayescascade.model.sentences import doubt_sentences
+from bayescascade.model.view import OF_ROWS, View
 from bayescascade.report.axes import Bar, class_color, plot_bars
 from bayescascade.report.numbers import probability_text
-from bayescascade.report.page import BLANK, Page, Pieces, warning
+from bayescascade.report.page import Pieces, warning
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -248,42 +248,6 @@ class BoxesClassifier(MatrixClassifier):
         check_is_fitted(self)
         return plot_union(self._best, self._encoder, self._span[1:], ax)
 
-    def _facts(self) -> list[str]:
-        return [*super()._facts(), f'"{level_text(self.positive_)}" in boxes']
-
-    def _page(self) -> Page:
-        rare, least = level_text(self.positive_), probability_text(self.threshold_)
-        key = [f"{heading}: {words}" for heading, words in self._best.headings]
-        where = "inside the boxes, " if len(self._averaged_unions()) == 1 else ""
-        named = Pieces([f'"{rare}" is predicted {where}from a probability of {least}'])
-        named = named if self._is_named else warning(f'warning: "{rare}" {_NEVER}')
-        shown = (*self._shown(), BLANK, named)
-        if self.held_out_ is not None:
-            shown = (*shown, Pieces(self.held_out_.of_class(self._place)))
-        return (*shown, Pieces(key, "dim")) if key else shown
-
-    def _shown(self) -> Page:
-        return self._best.page(self._encoder, level_text(self.positive_))
-
-    def _how_to_read(self) -> Sequence[tuple[str, str]]:
-        return [
-            ("", "A row is in a box if it is within all of its sides, and in the union if it is "
-                 "in any box. There is a table for each box, with a line for each side."),
-            *KEPT_OUT,
-            *DRAWN,
-            ("rate", "the share of the rare class among rows inside, or outside"),
-        ]  # fmt: skip
-
-    def _doubt(self) -> Sequence[str]:
-        summary = getattr(self, "summary_", None)
-        if summary is None:
-            return []
-        size = self._best.union.n_boxes
-        return doubt_sentences(summary, self.learned_word, ("box", "boxes"), size)
-
-    def _cannot_tell(self) -> Sequence[str]:
-        return ["Rates, and rows that sides keep out, are counted on the training rows.", *OF_ROWS]
-
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_best")
 
@@ -301,6 +265,40 @@ class BoxesClassifier(MatrixClassifier):
         super()._read_own(record)
         if len(self.classes_) != 2:
             raise ValueError("a saved union must be of two classes")
+
+    def view(self) -> View:
+        """Return what is shown: a table for each box, and when the rare class is predicted."""
+        view, best = super().view(), self._best
+        summary = getattr(self, "summary_", None)
+        rare, least = level_text(self.positive_), probability_text(self.threshold_)
+        where = "inside the boxes, " if len(self._averaged_unions()) == 1 else ""
+        named = Pieces([f'"{rare}" is predicted {where}from a probability of {least}'])
+        held_out = () if self.held_out_ is None else (self.held_out_.of_class(self._place),)
+        headings = [f"{heading}: {words}" for heading, words in best.headings]
+        facts = [*view.facts, f'"{rare}" in boxes']
+        size, boxes = best.union.n_boxes, ("box", "boxes")
+        return view._replace(
+            heading=[self.title, *facts],
+            shown=best.page(self._encoder, rare),
+            key=(
+                named if self._is_named else warning(f'warning: "{rare}" {_NEVER}'),
+                *map(Pieces, held_out),
+                *((Pieces(headings, "dim"),) if headings else ()),
+            ),
+            facts=facts,
+            terms=[
+                ("", "A row is in a box if it is within all of its sides, and in the union if it "
+                     "is in any box. There is a table for each box, with a line for each side."),
+                *KEPT_OUT,
+                *DRAWN,
+                ("rate", "the share of the rare class among rows inside, or outside"),
+            ],
+            doubts=doubt_sentences(summary, self.learned_word, boxes, size) if summary else [],
+            limits=[
+                "Rates, and rows that sides keep out, are counted on the training rows.",
+                *OF_ROWS,
+            ],
+        )  # fmt: skip
 
 
 _OUTSIDE = "0.92"  # gray

@@ -28,7 +28,8 @@ from bayescascade.model.rounds import WORK
 from bayescascade.model.search import Search, most_blocks, seed_sequence
 from bayescascade.model.solution import Certificate, Solution
 from bayescascade.model.summary import FitSummary
-from bayescascade.report.page import Page, Pieces, count_of
+from bayescascade.model.view import View
+from bayescascade.report.page import Pieces, count_of
 
 _MOST_STEPS, _LEAST_STEPS, _ROW_STEPS = 200_000, 20_000, 3e8  # steps of each chain and phase
 _OF_SEARCH = 0.8  # share of the time; the rest is for the halves of sides and their uncertainty
@@ -370,22 +371,15 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
             found[0] = "best found by a program, to the solver's tolerance"
         return found
 
-    @property
-    def _objections(self) -> list[str]:
-        own = self.summary_.warnings
-        others = [text for other in self._others for text in other.warnings if text not in own]
-        return [*own, *(f"gibbs chains: {text}" for text in others)]
-
-    def _how_found(self) -> Page:
-        found, rest, *warnings = self._found_page()
-        if not self._others:
-            return (found, rest, *warnings)
-        of_each = [("beta", self.summary_), *(("gibbs", other) for other in self._others)]
-        shown = [
-            Pieces([f"{name} chains:", *acceptance.convergence_pieces])
-            for name, acceptance in of_each
-        ]
-        return (found, *shown, *warnings)
+    def view(self) -> View:
+        """Return what is shown, with the convergence of all chains."""
+        others, own = self._others, self.summary_.warnings
+        news = [text for other in others for text in other.warnings if text not in own]
+        found, rest, *warnings = self._found_page(warnings=[f"gibbs chains: {t}" for t in news])
+        of_each = [("beta", self.summary_), *(("gibbs", other) for other in others)]
+        shown = [Pieces([f"{name} chains:", *each.convergence_pieces]) for name, each in of_each]
+        converged = shown if others else [rest]
+        return super().view()._replace(found=(found, *converged, *warnings))
 
     def _read_learned(self, record: Mapping[str, Any]) -> LearnedBoxes:
         learned: LearnedBoxes = restored(LearnedBoxes, record, self._sizes())

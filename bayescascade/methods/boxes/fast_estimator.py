@@ -42,7 +42,8 @@ from bayescascade.methods.boxes.learned import LearnedBoxes
 from bayescascade.methods.boxes.parameters import FastBoxParameters
 from bayescascade.methods.boxes.union import UNION, BoxUnion
 from bayescascade.model.search import Seed, seed_sequence
-from bayescascade.report.page import Page, Pieces, count_of
+from bayescascade.model.view import View
+from bayescascade.report.page import Pieces, count_of
 
 _LIMIT = "boxes hold all rows of a cluster: BoxClassifier or a decision tree is often more accurate"
 N_FOLDS = 3
@@ -309,11 +310,6 @@ class FastBoxes(BoxesClassifier):
         self._check_named()
         return self
 
-    def _how_made(self) -> Page:
-        how = "chosen by cross-validation" if "cv" in (self.n_clusters, self.expansion) else "given"
-        text = count_of(self.n_clusters_, "cluster")
-        return Pieces([f"{text}, expansion {self.expansion_:g}, {how}"]), Pieces([_LIMIT], "dim")
-
     def _fields(self) -> dict[str, Any]:
         chosen = {"n_clusters": self.n_clusters_, "expansion": self.expansion_}
         return {**super()._fields(), "chosen": chosen}
@@ -327,3 +323,10 @@ class FastBoxes(BoxesClassifier):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True  # boxes contain all positives
         return tags
+
+    def view(self) -> View:
+        """Return what is shown, with the settings that were chosen."""
+        how = "chosen by cross-validation" if "cv" in (self.n_clusters, self.expansion) else "given"
+        text = count_of(self.n_clusters_, "cluster")
+        chosen = Pieces([f"{text}, expansion {self.expansion_:g}, {how}"])
+        return super().view()._replace(made=(chosen, Pieces([_LIMIT], "dim")))

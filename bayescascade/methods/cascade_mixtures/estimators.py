@@ -33,8 +33,9 @@ from bayescascade.model.baseline import Baseline
 from bayescascade.model.page import data_pieces
 from bayescascade.model.search import Seed, seed_sequence
 from bayescascade.model.summary import SUMMARY, FitSummary
+from bayescascade.model.view import View, joined
 from bayescascade.report.numbers import nats_text
-from bayescascade.report.page import BLANK, Heading, Page, Pieces, count_of
+from bayescascade.report.page import Page, Pieces, count_of
 
 _EFFORTS = {"quick": (2, 5e10), "normal": (6, 2e12), "thorough": (30, 1e13)}
 """Starts, and operations to choose settings, by `effort`."""
@@ -379,14 +380,32 @@ class CascadeMixture(Baseline[RowClasses | LearnedDensityTree]):
 
     # -- what is printed ---------------------------------------------------------------------------
 
-    def page(self) -> Page:
+    def view(self) -> View:
         """Return data, settings, fit, and the classes with their characteristic levels."""
-        if self.cascade_ is None:
-            return (*self._head(), BLANK, *self.learned_.page(), *page_of(self._candidates))
-        _, *found = self.cascade_.page()
-        return (*self._head(), *found, *page_of(self._candidates))
+        kind, made = self._made()
+        candidates = page_of(self._candidates)
+        view, of_cascade = super().view(), self.cascade_
+        doubts = [f"It is the best of {count_of(self.summary_.n_chains, 'start')}; a better one "
+                  "may exist."]  # fmt: skip
+        if self.kind_ in MERGED:
+            doubts = ["Learning goes on only while held-out rows gain; a better model may exist."]
+        lead, draws = ["Classes are compared with all rows."], candidates
+        if of_cascade is not None:
+            view = of_cascade.view()
+            made = (*made, *view.made, *view.found)
+            lead, doubts, draws = [*view.lead], [*view.doubts], joined(view.draws, candidates)
+        return view._replace(
+            heading=[f"{self.title}: {kind}"],
+            made=made,
+            found=(),
+            draws=draws,
+            facts=[*data_pieces(self.summary_, self.schema_), self._n_classes],
+            lead=lead,
+            doubts=doubts,
+        )
 
-    def _head(self) -> Page:
+    def _made(self) -> tuple[str, Page]:
+        """Return what was chosen, and how."""
         summary = self.summary_
         held_out = f"held-out rows {self.held_out_:,.4f} nats a row"
         of_held_out = [] if math.isnan(self.held_out_) else [held_out]
@@ -396,7 +415,7 @@ class CascadeMixture(Baseline[RowClasses | LearnedDensityTree]):
             log_likelihood = "log likelihood not known, because the time was up"
         if self.cascade_ is not None:
             kind = "1 class, a cascade averaged over its trees"
-            return Heading([f"{self.title}: {kind}"]), data, Pieces([log_likelihood, *of_held_out])
+            return kind, (data, Pieces([log_likelihood, *of_held_out]))
         how = f"best of {count_of(summary.n_chains, 'EM start')}, not proved"
         if self.kind_ in MERGED:
             how = "learned by batches of rows, not proved to be the best"
@@ -414,7 +433,7 @@ class CascadeMixture(Baseline[RowClasses | LearnedDensityTree]):
         inside = [] if self.kind_ in MERGED else [f"each with {_INSIDE[self.kind_]}"]
         smoothing = [] if math.isnan(self.smoothing_) else [f"smoothing {self.smoothing_:g}"]
         kind = ", ".join([self._n_classes, *inside, *smoothing])
-        return (Heading([f"{self.title}: {kind}"]), data, Pieces([how]), Pieces(facts))
+        return kind, (data, Pieces([how]), Pieces(facts))
 
     @property
     def _n_classes(self) -> str:
@@ -423,39 +442,6 @@ class CascadeMixture(Baseline[RowClasses | LearnedDensityTree]):
             return n_classes
         words = _MERGED_FROM[self.kind_]
         return f"{n_classes}, merged from {count_of(self.n_components_, *words[:2])} {words[2]}"
-
-    def _shown(self) -> Page:
-        return self.learned_.page() if self.cascade_ is None else self.cascade_._shown()
-
-    def _words_lead(self) -> list[str]:
-        one = self.cascade_
-        return ["Classes are compared with all rows."] if one is None else one._words_lead()
-
-    def _in_words(self) -> list[tuple[str, str]]:
-        one = self.cascade_
-        return super()._in_words() if one is None else one._in_words()
-
-    def _how_to_read(self) -> list[tuple[str, str]]:
-        one = self.cascade_
-        return super()._how_to_read() if one is None else one._how_to_read()
-
-    def _facts(self) -> list[str]:
-        return [
-            *data_pieces(self.summary_, self.schema_),
-            self._n_classes,
-        ]
-
-    def _doubt(self) -> list[str]:
-        if self.cascade_ is not None:
-            return self.cascade_._doubt()
-        if self.kind_ in MERGED:
-            return ["Learning goes on only while held-out rows gain; a better model may exist."]
-        n_starts = count_of(self.summary_.n_chains, "start")
-        return [f"It is the best of {n_starts}; a better one may exist."]
-
-    def _details(self) -> Page:
-        of_cascade = () if self.cascade_ is None else self.cascade_._details()
-        return (*self._head(), *of_cascade, *page_of(self._candidates))
 
     def _own_dict(self) -> dict[str, Any]:
         names = (

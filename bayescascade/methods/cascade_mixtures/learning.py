@@ -39,7 +39,7 @@ from bayescascade.methods.mixtures.classes import RowClasses
 from bayescascade.methods.mixtures.density import MixtureDensity
 from bayescascade.methods.mixtures.em import EMSettings, Indicators
 from bayescascade.model.summary import FitSummary
-from bayescascade.report.page import BLANK, Numbers, Page, Pieces, PrintedTable
+from bayescascade.report.page import Numbers, Page, Pieces, PrintedTable
 
 _OF_CHOICE, _OF_CASCADE = 0.6, 0.5  # shares of the remaining time
 
@@ -230,4 +230,4 @@ def page_of(candidates: list[Scored]) -> Page:
     table = PrintedTable([one.kind for one in settings], columns)
     is_behind = candidates[0].held_out < max(one.held_out for one in rows)
     fair = (Pieces([_FAIR]),) if is_behind else ()
-    return (BLANK, Pieces([text]), table, *fair)
+    return (Pieces([text]), table, *fair)

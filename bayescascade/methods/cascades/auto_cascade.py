@@ -40,7 +40,8 @@ from bayescascade.model.kept_draws import MAX_KEPT_DRAWS
 from bayescascade.model.near_best import Alternatives, HasNearBest
 from bayescascade.model.sampled import HasDraws
 from bayescascade.model.search import Search, Seed, default_steps, seed_sequence
-from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, PrintedTable, count_of
+from bayescascade.model.view import View, joined, warnings_page
+from bayescascade.report.page import BLANK, Numbers, Page, Pieces, PrintedTable, count_of
 
 _OF_FIT = ("summary_", "run_", "exact_", "posterior_", "log_posterior_")
 _OF_CASCADE = (*_OF_FIT, "leaf_", "leaf_choice_")
@@ -354,26 +355,36 @@ class AutoCascade(HasNearBest, Baseline[LearnedDensityTree]):
 
     # -- what is printed ---------------------------------------------------------------------------
 
-    def page(self) -> Page:
+    def view(self) -> View:
         """Return the readable tree, the chosen kind, and the comparison."""
-        check_is_fitted(self)
-        chosen, shown = self._current, self._shown_cascade
-        beside: Page = () if shown is chosen else (Pieces([self._beside_words()]), BLANK)
-        found = (Heading(chosen._data_pieces()), Pieces(self._found_pieces()))
-        columns = (
-            *self._average_page(),
-            *chosen._warnings_page(),
-            Pieces(chosen._column_pieces(), noun="column"),
+        chosen, shown = self._current.view(), self._shown_cascade.view()
+        choice, average = self._choice_page(), self._average_page()
+        pairs = self._associations_page()
+        objections = warnings_page(self._current.summary_.warnings)
+        about: Page = ()
+        beside: Page = ()
+        if self._shown_cascade is not self._current:
+            word = "draws" if self.cascade_.summary_.is_tempered else "posterior"
+            about = (Pieces([f"the {word} of the chosen model, not of the tree shown:"]),)
+            beside = (Pieces([self._beside_words()]),)
+        return shown._replace(
+            heading=chosen.heading,
+            made=(Pieces(self._found_words()), *average, *objections),
+            found=(),
+            shown=joined(beside, (*shown.shown, *pairs)),
+            draws=joined(shown.draws, choice),
+            more=(*objections, *average, *choice, BLANK, *about, *chosen.draws),
+            terms=[*shown.terms, *([HOW_TO_READ] if pairs else [])],
+            source=chosen.source,
         )
-        key = (*shown._key(shown.learned_), *shown._posterior_page())
-        tree = (*beside, *shown._shown(), BLANK, *key, *self._associations_page())
-        return (*found, *columns, BLANK, *tree, BLANK, *self._choice_page())
 
-    def _found_pieces(self) -> list[str]:
+    def _found_words(self) -> list[str]:
         """Return how the best tree was found and how large it is."""
-        if self.cascade_._best.tree.n_leaves == 1:
+        n_leaves = self.cascade_._best.tree.n_leaves
+        if n_leaves == 1:
             return [f"one {self.leaf_} leaf describes these rows best; no other tree was better"]
-        found, _, size = self.cascade_._found_pieces()
+        found = self.cascade_.summary_.found_words(self.learned_word)
+        size = count_of(n_leaves, *self.size_words)
         return [f"{found} (among trees of its kind; see the end)", size]
 
     def _average_page(self) -> Page:
@@ -419,7 +430,8 @@ class AutoCascade(HasNearBest, Baseline[LearnedDensityTree]):
         )
         chosen = self.cascade_
         model = Pieces([f"chosen: {chosen._model_words()}"])
-        found = Pieces([*chosen._found_pieces(), *chosen.summary_.convergence_pieces])
+        size = count_of(chosen._best.tree.n_leaves, *self.size_words)
+        found = Pieces([*chosen._found_pieces(), size, *chosen.summary_.convergence_pieces])
         return (model, found, Pieces(pieces), BLANK, table)
 
     def _associations_page(self) -> Page:
@@ -454,36 +466,6 @@ class AutoCascade(HasNearBest, Baseline[LearnedDensityTree]):
             "shown": shown, "weights": self.weights_, "candidates": candidates,
             "cascade": self.cascade_.to_dict(), **beside,
         }  # fmt: skip
-
-    def _facts(self) -> list[str]:
-        return self._shown_cascade._facts()
-
-    def _shown(self) -> Page:
-        return (*self._shown_cascade._shown(), *self._associations_page())
-
-    def _in_words(self) -> list[tuple[str, str]]:
-        return self._shown_cascade._in_words()
-
-    def _how_to_read(self) -> list[tuple[str, str]]:
-        shown = self._shown_cascade
-        beside = [] if shown is self.cascade_ else [("", self._beside_words())]
-        pairs = [HOW_TO_READ] if self._associations_page() else []
-        return [*beside, *shown._how_to_read(), *pairs]
-
-    def _learned_from(self) -> list[str]:
-        return self.cascade_._learned_from()
-
-    def _doubt(self) -> list[str]:
-        return self._shown_cascade._doubt()
-
-    def _details(self) -> Page:
-        chosen = self.cascade_
-        about: Page = ()
-        if self._shown_cascade is not self._current:
-            word = "draws" if chosen.summary_.is_tempered else "posterior"
-            about = (Pieces([f"the {word} of the chosen model, not of the tree shown:"]),)
-        found = (*chosen._warnings_page(), *self._average_page(), *self._choice_page())
-        return (*found, BLANK, *about, *chosen._posterior_page())
 
     # -- files -------------------------------------------------------------------------------------
 

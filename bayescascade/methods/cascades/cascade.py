@@ -70,8 +70,9 @@ from bayescascade.model.rounds import Rounds
 from bayescascade.model.search import MOST_BLOCKS, Search, most_blocks
 from bayescascade.model.solution import Solution
 from bayescascade.model.typical import MOST_COMPARED, typical_draw
+from bayescascade.model.view import View, joined
 from bayescascade.report.numbers import nats_text
-from bayescascade.report.page import BLANK, Page, Pieces, count_of
+from bayescascade.report.page import Pieces, count_of
 
 # Operations of all chains, and shares of the first round and of all rounds in them; how many times
 # the steps of a first round annealing has, which finds better trees than chains at temperature 1.
@@ -129,9 +130,11 @@ class Cascade(HasNearBest, DensityEstimator[Tree, CountedTree, LearnedDensityTre
             kept.typical = typical_draw(densities, shares)
         return self._drawn_counted()[0][kept.typical]
 
-    def _above_page(self) -> Page:
+    def view(self) -> View:
+        """Return what is shown; above a typical tree, how it compares with the best one."""
+        view = super().view()
         if self.tree == "best":
-            return ()
+            return view
         times = self._draws.times
         n_drawn = sum(times) if len(times) <= MOST_COMPARED else MOST_COMPARED
         text = (
@@ -139,12 +142,14 @@ class Cascade(HasNearBest, DensityEstimator[Tree, CountedTree, LearnedDensityTre
             "gives to rows are nearest to those of all others."
         )
         if self._shows_best:
-            return (Pieces([f"{text} It is the best tree, too."], indent=0), BLANK)
-        shown, best = self._shown_tree, self._best
-        sizes = [count_of(tree.tree.n_leaves, *self.size_words) for tree in (shown, best)]
-        less = nats_text(self._log_density(best) - self._log_density(shown))
-        text += f" It has {sizes[0]}; the best tree, of {sizes[1]}, is {less} nats more probable."
-        return (Pieces([text], indent=0), BLANK)
+            text += " It is the best tree, too."
+        else:
+            shown, best = self._shown_tree, self._best
+            sizes = [count_of(tree.tree.n_leaves, *self.size_words) for tree in (shown, best)]
+            less = nats_text(self._log_density(best) - self._log_density(shown))
+            text += f" It has {sizes[0]}; the best tree, of {sizes[1]}, is {less} nats more "
+            text += "probable."
+        return view._replace(shown=joined((Pieces([text], indent=0),), view.shown))
 
     @property
     def _shows_best(self) -> bool:

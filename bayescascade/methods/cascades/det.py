@@ -42,7 +42,8 @@ from bayescascade.methods.cascades.tree import Tree
 from bayescascade.methods.cascades.tree_posterior import CascadePosterior
 from bayescascade.model.baseline import Baseline
 from bayescascade.model.search import Seed
-from bayescascade.report.page import Page, Pieces
+from bayescascade.model.view import View
+from bayescascade.report.page import Pieces
 
 _OF_GROWTH = 0.2  # share of the time for the tree; each fold takes as long
 _COARSER = 4.0  # ratio of the sizes of leaves of trees that are grown one after the other
@@ -194,12 +195,13 @@ class DensityEstimationTree(Baseline[LearnedDensityTree]):
         """Return the tree as Graphviz source."""
         return self.tree_.to_dot()
 
-    def page(self) -> Page:
+    def view(self) -> View:
         """Return the tree, and whether the time limit ended its growth or pruning."""
+        view = super().view()._replace(more=())
         if self.stopped_after_ is None:
-            return self.tree_.page()
+            return view
         text = f"stopped at the time limit of {self.stopped_after_:g} s"
-        return (*self.tree_.page(), Pieces([text], "dim"))
+        return view._replace(shown=(*view.shown, Pieces([text], "dim")))
 
 
 def _grow_in_time(

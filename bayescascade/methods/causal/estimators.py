@@ -39,8 +39,8 @@ from bayescascade.methods.causal.scores import N_MEASURED, SCORES, Features, sco
 from bayescascade.methods.causal.shapes import spread_of_shapes
 from bayescascade.model.readable_model import ReadableModel
 from bayescascade.model.record import NOT_SAVED
-from bayescascade.model.reporting import OF_ROWS
 from bayescascade.model.search import Seed, seed_sequence
+from bayescascade.model.view import OF_ROWS, View
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, PrintedTable, count_of
 
 
@@ -56,34 +56,32 @@ class DirectionModel(ReadableModel):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "names_")
 
-    def _facts(self) -> list[str]:
-        return [count_of(self.n_rows_, "row"), "2 columns"]
-
-    def _column_names(self) -> list[str]:
-        return [str(name) for name in self.names_.values()]
-
-    def _how_to_read(self) -> list[tuple[str, str]]:
-        return [
-            (
-                "",
-                "Each column is tried as the cause. In the right direction, the residuals, or the "
-                "shape, of the effect do not depend on the cause. Lower means less dependence.",
-            )
-        ]
-
-    def _cannot_tell(self) -> list[str]:
-        return [
-            "It assumes that one of the two columns causes the other, that nothing causes both, "
-            "and that noise is added to the effect of the cause. If this is not true, the answer "
-            "means nothing, and the scores do not show it.",
-            *OF_ROWS[:1],
-        ]
-
     def _fields(self) -> dict[str, Any]:
         return self._own_record()
 
     def _restore(self, record: Mapping[str, Any]) -> None:
         self._read_own(record)
+
+    def view(self) -> View:
+        """Return what is shown: the direction, the scores, and their uncertainty."""
+        lines = (
+            "Each column is tried as the cause. In the right direction, the residuals, or the "
+            "shape, of the effect do not depend on the cause. Lower means less dependence."
+        )
+        view = super().view()
+        return view._replace(
+            shown=self._shown(),
+            more=(),
+            facts=[count_of(self.n_rows_, "row"), "2 columns"],
+            names=[str(name) for name in self.names_.values()],
+            terms=[("", lines)],
+            limits=[
+                "It assumes that one of the two columns causes the other, that nothing causes "
+                "both, and that noise is added to the effect of the cause. If this is not true, "
+                "the answer means nothing, and the scores do not show it.",
+                *OF_ROWS[:1],
+            ],
+        )
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -220,7 +218,7 @@ class AdditiveNoiseModel(DirectionModel):
         """Absolute difference of the scores."""
         return abs(self.scores_[DIRECTIONS[0]] - self.scores_[DIRECTIONS[1]])
 
-    def page(self) -> Page:
+    def _shown(self) -> Page:
         """Return the direction, the scores, and their uncertainty."""
         posterior, scored = self.posterior_, SCORES[self.score]
         shown = [arrow(direction, self.names_) for direction in DIRECTIONS]

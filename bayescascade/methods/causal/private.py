@@ -285,7 +285,7 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         check_is_fitted(self)
         return self.release_.delta
 
-    def page(self) -> Page:
+    def _shown(self) -> Page:
         """Return the published result and the guarantee."""
         return self.release_.page()
 

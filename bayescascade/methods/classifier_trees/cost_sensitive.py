@@ -25,7 +25,8 @@ from bayescascade.methods.classifier_trees.validation import (
     node_table,
 )
 from bayescascade.model.ascent import ascend
-from bayescascade.report.page import BLANK, Page, count_of
+from bayescascade.model.view import View, joined
+from bayescascade.report.page import count_of
 
 _TRADEOFFS = np.geomspace(1.0, 0.002, 8)
 """Tradeoffs to try, as multiples of one at which a feature is hardly worth its cost."""
@@ -205,27 +206,24 @@ class CostSensitiveTreeClassifier(ChosenTreeClassifier):
 
     # -- what a user sees --------------------------------------------------------------------------
 
-    def _heading(self) -> list[str]:
-        n_leaves = sum(node.is_leaf for node in self.tree_.nodes)
-        tradeoff = [] if self.tradeoff_ is None else [f"tradeoff {self.tradeoff_:.3g}"]
-        classes = count_of(len(self.classes_), "class", "classes")
-        return [*tradeoff, count_of(n_leaves, "leaf", "leaves"), classes]
-
     def _size_facts(self) -> list[str]:
         return [count_of(len(self.tree_.nodes), "node")]
 
-    def _page(self) -> Page:
+    def view(self) -> View:
+        """Return what is shown: the nodes with their costs, and the features."""
+        view, nodes = super().view(), self.tree_.nodes
+        n_leaves = sum(node.is_leaf for node in nodes)
+        tradeoff = [] if self.tradeoff_ is None else [f"tradeoff {self.tradeoff_:.3g}"]
+        classes = count_of(len(self.classes_), "class", "classes")
         table = node_table(self.tree_, self.feature_texts, self.items_, explains=False)
-        return (table, BLANK, *super()._page())
-
-    def _how_to_read(self) -> Sequence[tuple[str, str]]:
-        nodes = (
+        words = (
             "The first table has a line for each node, with the features that it reads in "
             "addition to those above it. A node computes a score from its features, and sends "
             "the row to its high or low child."
         )
-        return (
-            ("", nodes),
-            ("adds", "the additional cost of a row at this node"),
-            *super()._how_to_read(),
+        adds = ("adds", "the additional cost of a row at this node")
+        return view._replace(
+            heading=[self.title, *tradeoff, count_of(n_leaves, "leaf", "leaves"), classes],
+            shown=joined((table,), view.shown),
+            terms=(("", words), adds, *view.terms),
         )

@@ -25,7 +25,8 @@ from bayescascade.methods.classifier_trees.validation import (
     TreeValidation,
     coefficient_table,
 )
-from bayescascade.report.page import BLANK, Page, count_of
+from bayescascade.model.view import View, joined
+from bayescascade.report.page import count_of
 
 _N_PENALTIES = 30  # number to try
 _LEAST_PENALTY = 1e-3  # as a share of the least one that buys nothing
@@ -200,10 +201,6 @@ class CostWeightedLogisticClassifier(ChosenTreeClassifier):
 
     # -- what a user sees --------------------------------------------------------------------------
 
-    def _heading(self) -> list[str]:
-        penalty = [] if self.penalty_ is None else [f"penalty {self.penalty_:.3g}"]
-        return [*penalty, count_of(len(self.classes_), "class", "classes")]
-
     @property
     def certificate_texts(self) -> list[str]:
         """A proved bound on the distance from the minimum, and what ended the fit."""
@@ -211,18 +208,20 @@ class CostWeightedLogisticClassifier(ChosenTreeClassifier):
         texts = [] if gap is None else [f"duality gap {gap:.1g} nats a row"]
         return [*texts, *super().certificate_texts]
 
-    def _page(self) -> Page:
+    def view(self) -> View:
+        """Return what is shown: the coefficients, and the features."""
+        view = super().view()
+        penalty = [] if self.penalty_ is None else [f"penalty {self.penalty_:.3g}"]
+        classes = count_of(len(self.classes_), "class", "classes")
         table = coefficient_table(self.tree_, self.column_texts_, self.classes_.tolist())
-        return (*table, BLANK, *super()._page())
-
-    def _how_to_read(self) -> Sequence[tuple[str, str]]:
-        return (
-            ("", "Each line is a column that the classifier uses. Every row needs all of them."),
-            (
-                "per unit",
-                "the change of the log odds (or of the score of a class) if the column "
-                "increases by one",
-            ),
+        lines = "Each line is a column that the classifier uses. Every row needs all of them."
+        per_unit = (
+            "the change of the log odds (or of the score of a class) if the column increases by one"
+        )
+        return view._replace(
+            heading=[self.title, *penalty, classes],
+            shown=joined(table, view.shown),
+            terms=(("", lines), ("per unit", per_unit)),
         )
 
 

@@ -31,7 +31,8 @@ from bayescascade.methods.classifier_trees.validation import (
 from bayescascade.model.explore import explore_by
 from bayescascade.model.sampled import no_rows
 from bayescascade.model.search import Search
-from bayescascade.report.page import BLANK, Page, count_of
+from bayescascade.model.view import View, joined
+from bayescascade.report.page import count_of
 
 _SHARES = (0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.0)
 """Budgets of a node in the trees to try, as shares of the budget of a row."""
@@ -206,18 +207,17 @@ class SubmodularTreeClassifier(ChosenTreeClassifier):
 
     # -- what a user sees --------------------------------------------------------------------------
 
-    def _heading(self) -> list[str]:
-        n_leaves = sum(node.is_leaf for node in self.tree_.nodes)
-        return [
-            count_of(n_leaves, "leaf", "leaves"),
-            count_of(len(self.classes_), "class", "classes"),
-        ]
-
     def _size_facts(self) -> list[str]:
         return [count_of(len(self.tree_.nodes), "node")]
 
-    def _page(self) -> Page:
-        return (node_table(self.tree_, self.feature_texts, self.items_), BLANK, *super()._page())
-
-    def _how_to_read(self) -> Sequence[tuple[str, str]]:
-        return (*HOW_TO_READ, *super()._how_to_read())
+    def view(self) -> View:
+        """Return what is shown: the nodes with their costs, and the features."""
+        view = super().view()
+        n_leaves = count_of(sum(node.is_leaf for node in self.tree_.nodes), "leaf", "leaves")
+        n_classes = count_of(len(self.classes_), "class", "classes")
+        table = node_table(self.tree_, self.feature_texts, self.items_)
+        return view._replace(
+            heading=[self.title, n_leaves, n_classes],
+            shown=joined((table,), view.shown),
+            terms=(*HOW_TO_READ, *view.terms),
+        )

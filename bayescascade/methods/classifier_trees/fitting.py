@@ -42,7 +42,7 @@ from bayescascade.methods.classifier_trees.validation import (
     validation_of,
 )
 from bayescascade.model.importances import importance_shares
-from bayescascade.model.reporting import OF_ROWS
+from bayescascade.model.view import OF_ROWS, View
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -210,9 +210,6 @@ class ChosenTreeClassifier(WithinBudgets, BudgetedClassifier):
         words = path_words(self.tree_, self.feature_texts)
         return [words[leaf] for leaf in self.tree_.apply(self._matrix(X)).tolist()]
 
-    def _cannot_tell(self) -> Sequence[str]:
-        return (CANNOT_TELL[0], *OF_ROWS)
-
     def to_sql(self, label: object = None) -> str:
         """Return the class of a row, or the probability of a class, as a standard SQL expression.
 
@@ -254,6 +251,10 @@ class ChosenTreeClassifier(WithinBudgets, BudgetedClassifier):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "tree_")
+
+    def view(self) -> View:
+        """Return what is shown; probabilities are not of leaves."""
+        return super().view()._replace(limits=(CANNOT_TELL[0], *OF_ROWS))
 
 
 class ClassifierWalk:

@@ -27,6 +27,7 @@ from bayescascade.model.sampled import HasDraws
 from bayescascade.model.search import DEFAULT_STEPS
 from bayescascade.model.sentences import doubt_sentences
 from bayescascade.model.summary import SUMMARY, FitSummary
+from bayescascade.model.view import View
 
 _AVERAGED = 100  # maximum number of draws in an average
 _TRADEOFF = 1.0  # by default
@@ -282,9 +283,6 @@ until, effort
         """Whether validation labels chose the tree; also true if unknown after loading."""
         return self.budget is not None
 
-    def _doubt(self) -> list[str]:
-        return doubt_sentences(self.summary_, self.learned_word, ("leaf", "leaves"), None)
-
     @property
     def _imagined(self) -> float:
         return self.concentration
@@ -296,3 +294,8 @@ until, effort
         stopped = [f"{ending}: best found so far"] if ending else []
         texts = [] if self.budget is None else [f"budget {self.budget:.12g}"]
         return [*stopped, *texts, *self.summary_.warnings]
+
+    def view(self) -> View:
+        """Return what is shown, with what is known of the draws."""
+        doubts = doubt_sentences(self.summary_, self.learned_word, ("leaf", "leaves"), None)
+        return super().view()._replace(doubts=doubts)

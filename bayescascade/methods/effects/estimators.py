@@ -41,10 +41,10 @@ from bayescascade.methods.effects.problem import (
 )
 from bayescascade.model.matrix_estimator import MatrixEstimator
 from bayescascade.model.record import NOT_SAVED
-from bayescascade.model.reporting import OF_ROWS
 from bayescascade.model.roles import Predicted
 from bayescascade.model.search import Seed, seed_sequence
-from bayescascade.report.page import BLANK, Page, Pieces
+from bayescascade.model.view import OF_ROWS, View, joined
+from bayescascade.report.page import Heading
 
 if TYPE_CHECKING:
     from bayescascade.methods.effects.rules import EffectRules
@@ -366,46 +366,31 @@ class EffectModel(MatrixEstimator):
 
     # -- what a user sees --------------------------------------------------------------------------
 
-    def _facts(self) -> list[str]:
-        return [
-            *super()._facts(),
+    def view(self) -> View:
+        """Return for whom the treatment works, then how this was learned, and the rules."""
+        view, learned = super().view(), self._learned
+        rules = None if self.effect_rules_ is None else self.effect_rules_.view()
+        facts = [
+            *view.facts,
             f'outcome "{level_text(self.outcomes_.tolist()[1])}"',
             f'treated "{level_text(self.arms_.tolist()[1])}"',
         ]
-
-    def _how_made(self) -> Page:
-        return self._learned.how_made()
-
-    def page(self) -> Page:
-        """Return for whom the treatment works, then how this was learned, and the rules."""
-        heading, *made = self._details()
-        texts = [Pieces([text]) for text in self._words_lead()]
-        return (heading, *texts, BLANK, *made, *self._page())
-
-    def _page(self) -> Page:
-        return (*self._learned.page(), *self._rules_page())
-
-    def _rules_page(self) -> Page:
-        return () if self.effect_rules_ is None else (BLANK, *self.effect_rules_._shown())
-
-    def _words_lead(self) -> list[str]:
-        """Return for whom the treatment works; prints, reports and `to_dict` have the same."""
-        rules = self.effect_rules_
-        of_groups = [NOT_MEASURED] if rules is None else rules._words_lead()
-        return [*self._learned.sentences(), *of_groups]
-
-    def _how_to_read(self) -> list[tuple[str, str]]:
-        return HOW_TO_READ + (
-            [] if self.effect_rules_ is None else self.effect_rules_._how_to_read()
+        of_rules = () if rules is None else (Heading(rules.heading), *rules.shown)
+        return view._replace(
+            heading=[self.title, *facts],
+            made=learned.how_made(),
+            opens=True,
+            shown=joined(learned.page(), of_rules),
+            facts=facts,
+            lead=[*learned.sentences(), *([NOT_MEASURED] if rules is None else rules.lead)],
+            terms=[*HOW_TO_READ, *([] if rules is None else rules.terms)],
+            limits=[*ASSUMED, OF_ROWS[0]],  # it is a model of causes, if the assumption is true
         )
-
-    def _cannot_tell(self) -> list[str]:
-        return [*ASSUMED, OF_ROWS[0]]  # it is a model of causes, if the assumption is true
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fitted model as plain data at full precision, and what it says in words."""
         rules = None if self.effect_rules_ is None else self.effect_rules_.to_dict()
-        return {**self.to_record(), "sentences": self._words_lead(), "rules": rules}
+        return {**self.to_record(), "sentences": self.view().lead, "rules": rules}
 
     # -- files -------------------------------------------------------------------------------------
 

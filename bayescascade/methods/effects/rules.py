@@ -35,11 +35,11 @@ from bayescascade.methods.rules.cells import encode_for_labels
 from bayescascade.methods.rules.label_list import LabelList
 from bayescascade.methods.rules.rule_list import check_rule, read_rules
 from bayescascade.model.readable_model import ReadableModel
-from bayescascade.model.reporting import OF_ROWS
 from bayescascade.model.roles import Predicted
 from bayescascade.model.search import Seed, seed_sequence
+from bayescascade.model.view import OF_ROWS, View
 from bayescascade.report.numbers import share_text
-from bayescascade.report.page import BLANK, Heading, Page, Pieces, count_of
+from bayescascade.report.page import count_of
 
 _HELD_OUT = 5  # one row in five is held out if no held-out rows are given
 _MOST_RULES = np.iinfo(np.int64).max
@@ -242,21 +242,13 @@ class EffectRules(ReadableModel):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "fidelity_")
 
-    def _facts(self) -> list[str]:
+    def view(self) -> View:
+        """Return the rules, with shares of h > 0 and effects, and the associations."""
         share = self.rules_.counts[:, 1].sum() / self.rules_.total
         n_rows = count_of(int(self.rules_.total), "row")
-        return [n_rows, count_of(self.n_features_in_, "column"), f"h > 0 in {share_text(share)}"]
-
-    def page(self) -> Page:
-        """Return the rules, with shares of h > 0 and effects, and the associations."""
-        texts = [Pieces([text]) for text in rules_sentences(self)]
-        return (Heading([self.title, *self._facts()]), *texts, BLANK, *rules_page(self))
-
-    def _shown(self) -> Page:
-        return (Heading([self.title, *self._facts()]), *rules_page(self))
-
-    def _how_to_read(self) -> list[tuple[str, str]]:
-        return [
+        n_columns = count_of(self.n_features_in_, "column")
+        facts = [n_rows, n_columns, f"h > 0 in {share_text(share)}"]
+        terms = [
             (
                 "",
                 "Read the list from the top: the first line whose conditions a row "
@@ -275,9 +267,18 @@ class EffectRules(ReadableModel):
             ),
             ("treated", "how many of a line's held-out rows are treated"),
         ]
-
-    def _words_lead(self) -> list[str]:
-        return rules_sentences(self)
+        why = "Rules describe what a model's h is associated with. They do not say why the effect "
+        view = super().view()
+        return view._replace(
+            heading=[self.title, *facts],
+            opens=True,
+            shown=rules_page(self),
+            more=(),
+            facts=facts,
+            lead=rules_sentences(self),
+            terms=terms,
+            limits=[f"{why}differs.", *OF_ROWS],
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fitted rules as plain data at full precision, and what they say in words."""
@@ -290,13 +291,6 @@ class EffectRules(ReadableModel):
                 for name, association in zip(names, found, strict=True)
             ]
         return {**self.to_record(), **record}
-
-    def _cannot_tell(self) -> list[str]:
-        return [
-            "Rules describe what a model's h is associated with. They do not say why the effect "
-            "differs.",
-            *OF_ROWS,
-        ]
 
     # -- files -------------------------------------------------------------------------------------
 

@@ -32,6 +32,7 @@ from bayescascade.methods.forests.reports import (
     size_pieces,
 )
 from bayescascade.model.importances import importance_shares
+from bayescascade.model.view import View
 from bayescascade.report.box_tree import BoxTree
 from bayescascade.report.page import count_of
 
@@ -191,8 +192,9 @@ class ForestClassifier(BudgetedClassifier):
 
     # -- what a user sees --------------------------------------------------------------------------
 
-    def _heading(self) -> list[str]:
-        return size_pieces(self.forest_)
+    def view(self) -> View:
+        """Return what is shown, with the size of the forest in the heading."""
+        return super().view()._replace(heading=[self.title, *size_pieces(self.forest_)])
 
     def _size_facts(self) -> list[str]:
         return [count_of(self.forest_.n_trees, "tree")]

@@ -32,8 +32,9 @@ from bayescascade.data.table import Table
 from bayescascade.methods.histogram.cells import CellDensity
 from bayescascade.methods.histogram.parameters import HistogramParameters
 from bayescascade.model.baseline import Baseline
+from bayescascade.model.view import View, joined
 from bayescascade.report.numbers import cells_text, significant_text
-from bayescascade.report.page import BLANK, Page, Pieces
+from bayescascade.report.page import Page, Pieces
 
 _LEAST_TOTAL = 1e-6  # total pseudo-rows
 _TOLERANCE = 1e-6  # between a file's numbers and those from its counts
@@ -188,14 +189,16 @@ class SmoothedHistogram(Baseline[CellDensity]):
         if not abs(expected - saved) <= _TOLERANCE * (1 + abs(expected)):
             raise ModelFileError(f"a saved {name} must be about {expected!r}, got {saved!r}")
 
-    def _shown(self) -> Page:
-        return (*self.page(), BLANK, *self.learned_.page())
-
-    def page(self) -> Page:
+    def view(self) -> View:
         """Return the number of cells, the number of cells with rows, and the pseudo-count."""
         text = (
             f"{self.title} of {cells_text(self.log_n_cells_)} cells, "
             f"{self._weights.size:,} of them with rows, "
             f"pseudo-count {significant_text(self.log_total_ - self.log_n_cells_)}"
         )
-        return (Pieces([text]),)
+        view = super().view()
+        return view._replace(shown=joined((Pieces([text]),), view.shown), more=())
+
+    def page(self) -> Page:
+        """Return the first line, as there is nothing to read in many cells."""
+        return self.view().shown[:1]

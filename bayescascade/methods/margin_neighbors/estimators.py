@@ -27,7 +27,8 @@ from bayescascade.methods.margin_neighbors.nearest_fitting import (
 )
 from bayescascade.methods.margin_neighbors.parameters import MarginNeighborsParameters
 from bayescascade.methods.margin_neighbors.rule import Rule
-from bayescascade.report.page import BLANK, Page, Pieces, count_of
+from bayescascade.model.view import View, joined
+from bayescascade.report.page import Pieces, count_of
 
 _LEVELS = CellPolicy(missing="level")
 
@@ -250,20 +251,18 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
 
     # -- what a user sees --------------------------------------------------------------------------
 
-    def _heading(self) -> list[str]:
-        return [count_of(len(self.classes_), "class", "classes")]
-
     def _size_facts(self) -> list[str]:
         return [self._asks.size_text]
 
-    def _how_made(self) -> Page:
-        return (*super()._how_made(), *map(Pieces, self._asks.facts()))
-
-    def _page(self) -> Page:
-        return (*self._asks.page(), BLANK, *super()._page())
-
-    def _how_to_read(self) -> Sequence[tuple[str, str]]:
-        return (*self._asks.how_to_read, *super()._how_to_read())
+    def view(self) -> View:
+        """Return what is shown: how a row asks, and the features."""
+        view, asks = super().view(), self._asks
+        return view._replace(
+            heading=[self.title, count_of(len(self.classes_), "class", "classes")],
+            made=(*view.made, *map(Pieces, asks.facts())),
+            shown=joined(asks.page(), view.shown),
+            terms=(*asks.how_to_read, *view.terms),
+        )
 
     # -- files -------------------------------------------------------------------------------------
 

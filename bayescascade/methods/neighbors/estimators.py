@@ -1,6 +1,6 @@
 """Nearest-neighbor classification with a few learned rows; `posterior` has the formulas."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Self
 
@@ -36,8 +36,9 @@ from bayescascade.model.matrix_classifier import MatrixClassifier
 from bayescascade.model.matrix_explorer import MatrixExplorer
 from bayescascade.model.record import NOT_SAVED
 from bayescascade.model.search import Search
+from bayescascade.model.view import View
 from bayescascade.report.numbers import share_text
-from bayescascade.report.page import Page, Pieces, count_of
+from bayescascade.report.page import Pieces, count_of
 
 _OF_SEARCH = 0.4  # share of the time left for climbs and chains
 _STEPS = 2_000  # for each chain
@@ -262,7 +263,7 @@ class NeighborCompressionClassifier(
         self.n_iter_ = self._n_epochs if self._by_minibatches else max(1, *n_iterations)
         taken = self._rule.classified(self._best, rows)
         self._tally = Tally.of(labels, taken, len(sizes), weights)
-        if WORSE in self._objections:
+        if self._tally.is_worse:
             warn_user(ConvergenceWarning(WORSE))
 
     def refine(self, X: Any, y: Any, n_epochs: int = _EPOCHS) -> Self:
@@ -436,18 +437,6 @@ class NeighborCompressionClassifier(
         frame = pd.DataFrame(self.prototypes_, columns=self.column_texts_)
         return frame.assign(**{target: self.prototype_labels_})
 
-    def _facts(self) -> list[str]:
-        return [*super()._facts(), count_of(self.n_kept_, "prototype")]
-
-    def _how_to_read(self) -> Sequence[tuple[str, str]]:
-        return HOW_TO_READ
-
-    def _cannot_tell(self) -> Sequence[str]:
-        return CANNOT_TELL
-
-    def _heading(self) -> list[str]:
-        return self._facts()[:-1]
-
     def _parameter_words(self) -> list[str]:
         assert self.n_rows_ is not None
         part = share_text(self.n_kept_ / self.n_rows_)
@@ -458,19 +447,19 @@ class NeighborCompressionClassifier(
             texts.append("columns standardized")
         return texts
 
-    def _how_made(self) -> Page:
-        return (*super()._how_made(), *(Pieces([text]) for text in self._prior.texts()))
-
-    def _page(self) -> Page:
-        return class_page(self.classes_, self._tally, self._best.labels)
-
-    def _found_pieces(self) -> list[str]:
-        wrong = share_text(float(self._tally.wrong.sum() / self._tally.rows.sum()))
-        return [*super()._found_pieces(), f"{wrong} of these rows misclassified"]
-
-    @property
-    def _objections(self) -> list[str]:
-        return [*self.summary_.warnings, *([WORSE] if self._tally.is_worse else [])]
+    def view(self) -> View:
+        """Return what is shown: the prior, and for each class its prototypes and errors."""
+        view, tally = super().view(), self._tally
+        wrong = share_text(float(tally.wrong.sum() / tally.rows.sum()))
+        objections = [WORSE] if tally.is_worse else []
+        return view._replace(
+            made=(*view.made, *(Pieces([text]) for text in self._prior.texts())),
+            found=self._found_page([f"{wrong} of these rows misclassified"], objections),
+            shown=class_page(self.classes_, tally, self._best.labels),
+            facts=[*view.facts, count_of(self.n_kept_, "prototype")],
+            terms=HOW_TO_READ,
+            limits=CANNOT_TELL,
+        )
 
     # -- files -------------------------------------------------------------------------------------
 

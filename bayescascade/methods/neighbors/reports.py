@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.store import Of, Within
 from bayescascade.data.levels import level_text
-from bayescascade.model.reporting import OF_ROWS
+from bayescascade.model.view import OF_ROWS
 from bayescascade.report.numbers import count_texts, share_text
 from bayescascade.report.page import Numbers, Page, PrintedTable
 

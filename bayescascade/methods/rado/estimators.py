@@ -24,9 +24,9 @@ from bayescascade.methods.rado.rados import Rados
 from bayescascade.methods.rado.reading import Reading
 from bayescascade.model.explore import explore_by
 from bayescascade.model.matrix_classifier import MatrixClassifier
-from bayescascade.model.reporting import OF_ROWS
 from bayescascade.model.search import Search, Seed
-from bayescascade.report.page import BLANK, Numbers, Page, Pieces, PrintedTable, count_of
+from bayescascade.model.view import OF_ROWS, View, joined
+from bayescascade.report.page import Numbers, Page, Pieces, PrintedTable, count_of
 
 _MOST_SHOWN = 20  # coefficients
 _MOST_REASONS = 4  # number for a row
@@ -294,70 +294,6 @@ class RadoBoostClassifier(MatrixClassifier):
         own = float(self.theta_[-1]) if self._reading.has_intercept else 0.0
         return own - float(self.coef_ @ self._reading.center)
 
-    def _heading(self) -> list[str]:
-        about = self._about
-        rados = f"{count_of(about.n_rados, 'rado')} of {count_of(about.n_rows, 'row')}"
-        return [rados, count_of(self.n_features_in_, "feature")]
-
-    def _how_made(self) -> Page:
-        about = self._about
-        how = {
-            "boost": f"{count_of(about.n_rounds_made, 'round')}, weak learner {self.weak_learner}",
-            "map": "maximum of the posterior",
-            "moments": "by mean and covariance of the rados",
-        }[self.learner_]
-        after = about.stopped_after
-        stopped = [] if after is None else [f"stopped at the time limit of {after:g} s"]
-        return (Pieces([how, *stopped, f"log rado-risk {about.log_risk:,.2f}"]),)
-
-    def _page(self) -> Page:
-        """Return the guarantee, and the coefficients, the largest first."""
-        no, yes = (level_text(label) for label in self.classes_.tolist())
-        order = np.argsort(-np.abs(self.theta_), kind="stable")[:_MOST_SHOWN]
-        promise: Page = () if self.promise_ is None else (*self.promise_.page(), BLANK)
-        hidden = len(self.theta_) - len(order)
-        rest: Page = () if not hidden else (Pieces([f"and {hidden:,} smaller ones"], "dim"),)
-        return (
-            *promise,
-            PrintedTable(
-                [self._reading.columns[k] for k in order],
-                [Numbers("coefficient", [f"{self.theta_[k]:.4g}" for k in order])],
-                "feature",
-            ),
-            *rest,
-            Pieces(
-                [
-                    f'a coefficient above 0 favors "{yes}", one below 0 "{no}"',
-                    "features are scaled as in the rados",
-                ],
-                "dim",
-            ),
-        )
-
-    def _facts(self) -> list[str]:
-        of_rows = count_of(self._about.n_rows, "row")
-        return [of_rows, count_of(self._about.n_rados, "sum of rows", "sums of rows")]
-
-    def _how_to_read(self) -> list[tuple[str, str]]:
-        no, yes = (level_text(label) for label in self.classes_.tolist())
-        return [
-            ("", "Each line is a feature, or a level of one. The most important lines come first."),
-            (
-                "coefficient",
-                f'above 0, a large value (or this level) makes "{yes}" more probable, below 0 it '
-                f'makes "{no}" more probable; values far from 0 have a strong effect',
-            ),
-        ]
-
-    def _cannot_tell(self) -> list[str]:
-        return [
-            "Each feature counts on its own. Information that two features have only together is "
-            "not used.",
-            "Sums of rows also reveal something about single rows, except for what is guaranteed "
-            "above.",
-            *OF_ROWS,
-        ]
-
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "theta_")
 
@@ -387,3 +323,53 @@ class RadoBoostClassifier(MatrixClassifier):
         self._reading = reading
         self.classes_ = reading.classes
         self._set_encoder(reading.encoder)
+
+    def view(self) -> View:
+        """Return what is shown: the guarantee, and the coefficients, the largest first."""
+        about, after = self._about, self._about.stopped_after
+        how = {
+            "boost": f"{count_of(about.n_rounds_made, 'round')}, weak learner {self.weak_learner}",
+            "map": "maximum of the posterior",
+            "moments": "by mean and covariance of the rados",
+        }[self.learner_]
+        stopped = [] if after is None else [f"stopped at the time limit of {after:g} s"]
+        no, yes = (level_text(label) for label in self.classes_.tolist())
+        order = np.argsort(-np.abs(self.theta_), kind="stable")[:_MOST_SHOWN]
+        hidden = len(self.theta_) - len(order)
+        table = PrintedTable(
+            [self._reading.columns[k] for k in order],
+            [Numbers("coefficient", [f"{self.theta_[k]:.4g}" for k in order])],
+            "feature",
+        )
+        rest: Page = (Pieces([f"and {hidden:,} smaller ones"], "dim"),) if hidden else ()
+        signs = f'a coefficient above 0 favors "{yes}", one below 0 "{no}"'
+        key = Pieces([signs, "features are scaled as in the rados"], "dim")
+        promise = () if self.promise_ is None else self.promise_.page()
+        n_rows, n_features = count_of(about.n_rows, "row"), self.n_features_in_
+        lines = "Each line is a feature, or a level of one. The most important lines come first."
+        view = super().view()
+        return view._replace(
+            heading=[
+                self.title,
+                f"{count_of(about.n_rados, 'rado')} of {n_rows}",
+                count_of(n_features, "feature"),
+            ],
+            made=(Pieces([how, *stopped, f"log rado-risk {about.log_risk:,.2f}"]),),
+            shown=joined(promise, (table, *rest, key)),
+            facts=[n_rows, count_of(about.n_rados, "sum of rows", "sums of rows")],
+            terms=[
+                ("", lines),
+                (
+                    "coefficient",
+                    f'above 0, a large value (or this level) makes "{yes}" more probable, below 0 '
+                    f'it makes "{no}" more probable; values far from 0 have a strong effect',
+                ),
+            ],
+            limits=[
+                "Each feature counts on its own. Information that two features have only together "
+                "is not used.",
+                "Sums of rows also reveal something about single rows, except for what is "
+                "guaranteed above.",
+                *OF_ROWS,
+            ],
+        )

@@ -35,9 +35,9 @@ from bayescascade.methods.rules.posterior import LabelListPosterior
 from bayescascade.methods.rules.predicting import LabelListPredictor
 from bayescascade.methods.rules.rule_list import read_rules
 from bayescascade.model.page import column_words
-from bayescascade.model.reporting import OF_ROWS
 from bayescascade.model.rounds import Rounds
-from bayescascade.report.page import Page, Pieces, count_of
+from bayescascade.model.view import OF_ROWS, View
+from bayescascade.report.page import Pieces, count_of
 
 _STEPS, _WORK = 125_000, 1e9  # default steps, and operations of all chains
 _OF_ROUND = 0.3  # largest share of the operations for the first steps
@@ -347,52 +347,43 @@ time_limit, until, checkpoint, resume, progress
         *pieces, _ = super()._data_pieces()  # the number of cells is of little use here
         return [*pieces, count_of(len(self.classes_), "class", "classes")]
 
-    def _column_pieces(self) -> list[str]:
-        classes = ", ".join(map(level_text, self.classes_.tolist()))
-        return [
-            f"classes of {self.target_}: {classes}",
-            *(column_words(c, is_open=True) for c in self.schema_.columns),
-        ]
-
-    def _head(self) -> Page:
-        return (*super()._head(), *(Pieces([text]) for text in self.notes_))
-
-    def _learned_from(self) -> list[str]:
-        return [*super()._learned_from(), *self.notes_]
-
-    def _key(self, learned: LabelList) -> Page:
-        if learned.shown_class is None:
-            return learned.key
-        label = learned.class_texts[learned.shown_class]
-        return (Pieces([f"P: probability that {self.target_} is {label}"], "dim"), *learned.key)
-
-    def _in_words(self) -> list[tuple[str, str]]:
-        return self.learned_.parts_in_words()
-
-    def _how_to_read(self) -> list[tuple[str, str]]:
-        is_one = self.learned_.shown_class is not None
+    def view(self) -> View:
+        """Return what is shown of a posterior, of the labels, and of their probabilities."""
+        view, learned = super().view(), self.learned_
         read = (
             "Read it from the top. For each row, the first line whose conditions it satisfies "
             "decides, and all lines below are ignored. Rows that satisfy no line are under else."
         )
-        share = ("classes", "the probability of each class for such a row")
-        if is_one:
-            share = ("P", "the probability of the class for such a row")
-        texts = [("", read), ("rows", "the number of rows that a line decided"), share]
-        interval = (
-            "given these rows and this line, the probability lies in this range with probability "
-            "95 %. It is wide if there were few rows"
+        terms = [("", read), ("rows", "the number of rows that a line decided")]
+        key = learned.key
+        if learned.shown_class is None:
+            terms.append(("classes", "the probability of each class for such a row"))
+        else:
+            label = learned.class_texts[learned.shown_class]
+            key = (Pieces([f"P: probability that {self.target_} is {label}"], "dim"), *key)
+            interval = (
+                "given these rows and this line, the probability lies in this range with "
+                "probability 95 %. It is wide if there were few rows"
+            )
+            terms.append(("P", "the probability of the class for such a row"))
+            terms.append(("95 % interval", interval))
+        classes = ", ".join(map(level_text, self.classes_.tolist()))
+        columns = (column_words(column, is_open=True) for column in self.schema_.columns)
+        return view._replace(
+            found=(*view.found, *(Pieces([text]) for text in self.notes_)),
+            columns=[f"classes of {self.target_}: {classes}", *columns],
+            key=key,
+            words=learned.parts_in_words,
+            terms=terms,
+            limits=[
+                "The probability is that of similar rows, and not of this single row. Anyone who "
+                "decides about a person should also consider what is in no column.",
+                "Conditions are associated with the classes in these rows. If you change a "
+                "condition, the class may stay the same.",
+                *OF_ROWS,
+            ],
+            source=[*view.source, *self.notes_],
         )
-        return [*texts, ("95 % interval", interval)] if is_one else texts
-
-    def _cannot_tell(self) -> list[str]:
-        return [
-            "The probability is that of similar rows, and not of this single row. Anyone who "
-            "decides about a person should also consider what is in no column.",
-            "Conditions are associated with the classes in these rows. If you change a "
-            "condition, the class may stay the same.",
-            *OF_ROWS,
-        ]
 
     def _log_likelihood(self, counted: LabelList) -> float:
         return label_log_likelihood(counted.counts, self.concentration_)

@@ -45,9 +45,9 @@ from bayescascade.methods.sensors.signals import Sensors, SensorScaling, Signals
 from bayescascade.methods.sensors.training import SensorProblem
 from bayescascade.model.matrix_estimator import MatrixEstimator
 from bayescascade.model.record import NOT_SAVED
-from bayescascade.model.reporting import OF_ROWS
 from bayescascade.model.rounds import STEPS
-from bayescascade.report.page import Page, Pieces, count_of, warning
+from bayescascade.model.view import View
+from bayescascade.report.page import Pieces, count_of, warning
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -401,21 +401,15 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
 
     # -- what a user sees --------------------------------------------------------------------------
 
-    def _heading(self) -> list[str]:
-        return [count_of(len(self._sensors), "sensor"), *self._facts()]
-
-    def _how_made(self) -> Page:
-        page: Page = (*(Pieces(texts) for texts in found_texts(self)),)
-        return (*page, warning(silent)) if (silent := self.nothing_read_text) else page
-
-    def _page(self) -> Page:
-        return sensor_table(self._sensors, self.sensor_shares_)
-
-    def _how_to_read(self) -> Sequence[tuple[str, str]]:
-        return HOW_TO_READ
-
-    def _cannot_tell(self) -> Sequence[str]:
-        return OF_ROWS
+    def view(self) -> View:
+        """Return what is shown: the sensors with their costs and shares of rows."""
+        view, silent = super().view(), self.nothing_read_text
+        return view._replace(
+            heading=[self.title, count_of(len(self._sensors), "sensor"), *view.facts],
+            made=(*map(Pieces, found_texts(self)), *((warning(silent),) if silent else ())),
+            shown=sensor_table(self._sensors, self.sensor_shares_),
+            terms=HOW_TO_READ,
+        )
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw a bar for the mean cost of each sensor, and return the axes.
