@@ -39,7 +39,12 @@ from bayescascade.methods.listed import COMMANDS
 
 _SELDOM_USED = (
     "scipy.stats", "scipy.optimize", "numpy.f2py", "numpy.testing", "yaml", "asyncio",
-    "sklearn.externals.array_api_extra",
+    "sklearn.externals.array_api_extra", "scipy.signal", "scipy.signal.windows",
+)  # fmt: skip
+_SELDOM_CALLED = (
+    "scipy.stats.circmean", "scipy.stats.gmean", "scipy.stats.rankdata",
+    "scipy.optimize.brentq", "scipy.optimize.linear_sum_assignment", "scipy.signal.convolve",
+    "scipy.signal.convolve2d", "scipy.signal.windows.gaussian",
 )  # fmt: skip
 
 USAGE_ERROR = 2
@@ -160,7 +165,7 @@ complete_files(application)
 def main() -> NoReturn:
     """Run the command line with the arguments of this process, and exit."""
     gc.set_threshold(_NEW_OBJECTS)
-    defer(*_SELDOM_USED)
+    defer(*_SELDOM_USED, functions=_SELDOM_CALLED)
     try:
         application.main()
     except KeyboardInterrupt:

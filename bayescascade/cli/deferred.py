@@ -8,7 +8,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any, ClassVar
 
@@ -20,26 +20,54 @@ class _Deferred(ModuleType):
         # Other names of this kind are asked of every module, as by `inspect`, and load nothing.
         if name.startswith("__") and name not in ("__path__", "__all__"):
             raise AttributeError(name)
-        _Finder.names.discard(self.__name__)
-        if sys.modules.get(self.__name__) is self:
-            del sys.modules[self.__name__]
-        return getattr(importlib.import_module(self.__name__), name)
+        if f"{self.__name__}.{name}" in _Finder.functions:
+            return lambda *args, **named: getattr(_loaded(self.__name__), name)(*args, **named)
+        return getattr(_loaded(self.__name__), name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        super().__setattr__(name, value)
+        if self.__name__ not in _Finder.names:  # a submodule was imported, which loads the package
+            setattr(_loaded(self.__name__), name, value)
+
+
+def _loaded(name: str) -> ModuleType:
+    """Return a module itself, instead of what stands for it."""
+    package = name.rpartition(".")[0]
+    if isinstance(sys.modules.get(package), _Deferred):
+        _loaded(package)
+    _Finder.names.discard(name)
+    if isinstance(sys.modules.get(name), _Deferred):
+        del sys.modules[name]
+    return importlib.import_module(name)
 
 
 class _Finder(MetaPathFinder, Loader):
     names: ClassVar = set[str]()
+    functions: ClassVar = set[str]()
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         del path, target
-        return ModuleSpec(fullname, self) if fullname in self.names else None
+        if fullname in self.names:
+            # a package with a path is not asked for it by ``from package import function``
+            is_package = any(name.startswith(f"{fullname}.") for name in self.functions)
+            return ModuleSpec(fullname, self, is_package=is_package)
+        package = fullname.rpartition(".")[0]
+        if not isinstance(sys.modules.get(package), _Deferred):
+            return None
+        return PathFinder.find_spec(fullname, _loaded(package).__path__)
 
     def exec_module(self, module: ModuleType) -> None:
         module.__class__ = _Deferred  # nothing runs until a name is used
 
 
-def defer(*names: str) -> None:
-    """Load the modules `names` when a name of theirs is first used; loaded ones stay."""
+def defer(*names: str, functions: Sequence[str] = ()) -> None:
+    """Load the modules `names` when a name of theirs is first used; loaded ones stay.
+
+    Those of `functions`, such as ``module.function``, may be imported by name, and load it when
+    they are called.
+    """
     _Finder.names.update(names)
+    _Finder.functions.update(functions)
     sys.meta_path.insert(0, _Finder())
