@@ -13,7 +13,7 @@ import numpy as np
 
 from bayescascade.base.arrays import Floats
 from bayescascade.data.schema import Schema
-from bayescascade.methods.cascades.tree import Tree, level_starts, levels_left, root_box
+from bayescascade.methods.cascades.tree import Tree, n_levels_left, root_box
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,8 @@ class SplitSpace:
 
     def log_splits(self, tree: Tree) -> Floats:
         """Return the log number of splits of each node's box, (n_nodes,); -inf for none."""
-        left = levels_left(self.schema, tree.boxes(root_box(self.schema)))
-        starts = level_starts(self.schema)[:-1]
-        n_left = np.add.reduceat(left.astype(np.int64), starts, axis=1)
-        ways = self.log_ways[np.arange(starts.size), n_left]
+        n_left = n_levels_left(self.schema, tree.boxes(root_box(self.schema)))
+        ways = self.log_ways[np.arange(n_left.shape[1]), n_left]
         with np.errstate(divide="ignore"):
             logs: Floats = np.logaddexp.reduce(ways, axis=1)
         return np.where((n_left > 1).sum(axis=1) > self.n_kept, logs, -np.inf)

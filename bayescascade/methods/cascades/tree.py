@@ -340,3 +340,10 @@ def levels_left(schema: Schema, boxes: NDArray[np.uint64]) -> Flags:
             inside = (codes >= (block & np.uint64(_LOW_BITS))) & (codes < (block >> np.uint64(32)))
         left[:, starts[j] : starts[j + 1]] = inside
     return left
+
+
+def n_levels_left(schema: Schema, boxes: NDArray[np.uint64]) -> Integers:
+    """Return the number of levels in (n, p) blocks, (n, p) int64."""
+    in_range = (boxes >> np.uint64(32)) - (boxes & np.uint64(_LOW_BITS))
+    is_nominal = [column.kind == "nominal" for column in schema.columns]
+    return np.where(is_nominal, np.bitwise_count(boxes), in_range).astype(np.int64)
