@@ -48,6 +48,7 @@ _OF_CASCADE = (*_OF_FIT, "leaf_", "leaf_choice_")
 _MOST_SHOWN, _MOST_PAIRS = 6, 5  # candidates, and associations beside a tree
 _DRAWS_TO_READ = 200  # trees beside one that is only shown
 _OF_SEARCH, _FEWEST_STEPS = 0.1, 5_000  # share of the effort for chains; least steps of each
+_OF_POLISHING = 0.2  # of a chain's steps, to polish its end: draws are averaged
 _REDRAWN = {"quick": 0.04, "normal": 0.2, "thorough": inf}  # gigabytes for redraws of subtrees
 
 
@@ -183,6 +184,7 @@ class AutoCascade(HasNearBest, Baseline[LearnedDensityTree]):
             run["time_limit"] = max(watch.left, 0.1)
         cascade = best.cascade(random_state=seed, predictive=self.predictive, **run)
         cascade._most_blocks = -(-MAX_KEPT_DRAWS // self.n_chains)  # a block takes many steps' time
+        cascade._of_polishing = _OF_POLISHING
         cascade.fit(table)
         if choice.is_out_of_time:
             cascade.summary_ = replace(cascade.summary_, stopped_after=self.time_limit)

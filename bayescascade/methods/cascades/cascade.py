@@ -109,6 +109,7 @@ class Cascade(HasNearBest, DensityEstimator[Tree, CountedTree, LearnedDensityTre
 
     posterior_: CascadePosterior = field(init=False)
     _most_blocks = MOST_BLOCKS  # of a chain
+    _of_polishing = 1.0  # of the time of its steps
 
     @property
     def learned_(self) -> LearnedDensityTree:
@@ -326,7 +327,9 @@ class Cascade(HasNearBest, DensityEstimator[Tree, CountedTree, LearnedDensityTre
         from bayescascade.methods.cascades.exact import SubtreeRedraws
 
         n_steps = self._search().steps(self._default_steps(posterior.table))
-        posterior.redraws = SubtreeRedraws(posterior, self.memory_limit * 1e9, self.n_jobs, n_steps)
+        n_polishing = int(self._of_polishing * n_steps)
+        memory_bytes = self.memory_limit * 1e9
+        posterior.redraws = SubtreeRedraws(posterior, memory_bytes, self.n_jobs, n_polishing)
 
     def _sum_up(self, posterior: CascadePosterior, search: Search, in_use: int = 0) -> Summed:
         """Sum over all trees; some bytes are in use already. Raises TooLargeError like `_solve`."""
