@@ -20,6 +20,7 @@ import samplers
 from bayescascade.base.arrays import Floats
 from bayescascade.model.diagnostics import ESS_FLOOR, Diagnostic, diagnose_array
 from bayescascade.model.draws import TraceLegend
+from samplers.tempering import STEPS_BETWEEN_SWAPS
 
 Traces = Mapping[str, Floats]
 
@@ -89,14 +90,20 @@ class Rounds:
         }
 
     def steps_of_replicas(
-        self, posterior: Any, run: samplers.Run[Any], n_steps: int, n_replicas: int
-    ) -> int:
-        """Return the steps of each replica in its first round, after a run of plain chains."""
+        self, posterior: Any, run: samplers.Run[Any], n_steps: int, n_replicas: int, n_draws: int
+    ) -> tuple[int, int]:
+        """Return the steps of each replica in its first round, after chains, and most rounds.
+
+        There are fewer rounds if the first would not swap between draws, and none if one would not.
+        """
         n_before = run.extras.get("n_rounds", 1) - 1
         done = _operations(posterior, run.traces, 2**n_before * n_steps)
-        a_step = n_replicas * done / n_steps
-        fitting = (self.most - done) / (2 ** (self.exchange - 1) * a_step)
-        return int(max(1, min(self.share * n_steps, fitting)))
+        fitting = (self.most - done) / (n_replicas * done / n_steps)  # in all rounds
+        n_rounds, usual = self.exchange, self.share * n_steps
+        least = min(usual, STEPS_BETWEEN_SWAPS * n_draws)
+        while n_rounds > 0 and fitting / 2 ** (n_rounds - 1) < least:
+            n_rounds -= 1
+        return int(max(1, min(usual, fitting / 2 ** max(0, n_rounds - 1)))), n_rounds
 
 
 def has_room(traces: Traces) -> bool:

@@ -255,17 +255,20 @@ class Search:
             or not has_room(run.traces)
         ):
             return run
+        n_steps, most_rounds = rounds.steps_of_replicas(
+            posterior, run, common["n_steps"], n_replicas, common["n_blocks"]
+        )
         fewer = {
-            "n_steps": rounds.steps_of_replicas(posterior, run, common["n_steps"], n_replicas),
+            "n_steps": n_steps,
             "progress": None if self.progress is None else self._of_replicas,
         }
         try:
-            if not are_apart(posterior, run):
+            if most_rounds == 0 or not are_apart(posterior, run):
                 return run
             of_replicas: samplers.Run[S] = run_of(
                 samplers.tempering, initial_states=run.final_states, seed=seeds[1],
                 checkpoint=joined, n_temperatures=n_replicas, **(common | fewer),
-                **rounds.of_replicas(posterior),
+                **replace(rounds, exchange=most_rounds).of_replicas(posterior),
             )  # fmt: skip
         except KeyboardInterrupt:
             return replace(run, interrupted=True)

@@ -124,12 +124,15 @@ class Costly(Islands):
         return size
 
 
-@pytest.mark.parametrize(("most", "n_steps"), [(1e9, 500), (2 * 40 * (1_000 + 4 * 25 * 2), 25)])
-def test_rounds_of_replicas_fit_the_work_that_is_left(most, n_steps):
+@pytest.mark.parametrize(
+    ("most", "expected"),
+    [(1e9, (500, 3)), (400, (100, 3)), (399, (199, 2)), (100, (100, 1)), (99, (99, 0))],
+)
+def test_rounds_of_replicas_fit_the_work_that_is_left(most, expected):
     """Lists of forty rules would take minutes, where lists of ten take one."""
     run = samplers.metropolis(Costly(), n_steps=10, n_chains=2, seed=0)
-    found = Rounds(share=0.5, exchange=2, most=most).steps_of_replicas(Costly(), run, 1_000, 4)
-    assert found == n_steps
+    rounds = Rounds(share=0.5, exchange=3, most=2 * 40 * (1_000 + 4 * most))
+    assert rounds.steps_of_replicas(Costly(), run, 1_000, 4, n_draws=2) == expected
 
 
 @pytest.mark.parametrize(("most", "n_rounds"), [(3e5, 1), (4e5, 2), (1e9, 4)])

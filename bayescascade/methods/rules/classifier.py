@@ -39,14 +39,14 @@ from bayescascade.model.rounds import Rounds
 from bayescascade.model.view import OF_ROWS, View
 from bayescascade.report.page import Pieces, count_of
 
-_STEPS, _WORK = 125_000, 1e9  # default steps, and operations of all chains
-_OF_ROUND = 0.3  # largest share of the operations for the first steps
+_STEPS, _WORK = 125_000, 5e8  # default steps, and operations of all chains
+_OF_ROUND = 0.6  # largest share of the operations for the first steps
 _ANNEALING, _REPLICAS = 1.6, 0.4  # steps of annealing and of a replica, of those of a first round
 _ROUNDS, _MOST_ROUNDS = 4, 7  # of plain chains, by default and with effort "thorough"
 _USUAL_RULES = 8
 _MOST_TRIPLES = 200_000  # candidates of three conditions, by default
 _ALL_DRAWS = 1_000  # at least, of all chains until they agree
-_OF_PROOF = 20  # operations of an exact search, for each of chains
+_OF_PROOF = 40  # operations of an exact search, for each of chains
 
 _FOLD_SHARE = 0.4  # of the steps, in folds; see `fold_model`
 _FOLD_CHAINS = 2
@@ -77,11 +77,11 @@ time_limit, until, checkpoint, resume, progress
     n_steps
         Proposals per chain, both in annealing and in sampling. None: 200,000 in annealing and
         125,000 in sampling (a quarter of these with effort "quick", five times these with
-        "thorough"), and fewer if they would take over 30 % of the work; half of that per
+        "thorough"), and fewer if they would take over 60 % of the work; half of that per
         temperature for "tempering". Sampling may continue after these steps; see `until`.
     effort
         Work of the search. Chains that do not agree when it is done give the result, with a
-        warning. An exact search takes up to 20 times as much, and then has a bound on better lists.
+        warning. An exact search takes up to 40 times as much, and then has a bound on better lists.
     nominal, ordinal, continuous
         How to read columns, by name or, for an array, by number; see
         `bayescascade.data.table.Table`. Truth values, text and categories are nominal by default.
