@@ -139,14 +139,3 @@ def test_all_options_that_choose_a_method_are_pressed(name):
         option = max(one.opts, key=len)
         if isinstance(one.type, click.Choice) and option in chosen and name != "sensors":
             assert (name, option) in CHOOSING
-
-
-@pytest.mark.parametrize("kind", ["independent", "hidden", "continuous"])
-def test_ctrl_c_keeps_a_mixture(data, tmp_path, monkeypatch, kind):
-    """It has no checkpoint, and ended in a traceback."""
-    out = tmp_path / "m.json"
-    arguments = ("fit", data, "--model", "mixture", "--kind", kind, "--seed", 0)
-    found = pressed(monkeypatch, 0.2, *arguments, "--out", out)
-    assert found is not None
-    assert found.stderr.splitlines()[-1] == "interrupted: the mixture is the best found so far"
-    assert bayescascade.load(out).summary_.interrupted

@@ -38,15 +38,6 @@ def test_predictions_are_the_models(classified, tmp_path):
     assert run(*options).stdout.splitlines()[0] == ",".join(list(written)[:-1])
 
 
-def test_chunks_change_nothing(classified, monkeypatch):
-    """A file that does not fit in memory is predicted and scored like one that does."""
-    commands = [("predict", "--explain"), ("score",)]
-    whole = [run(name, classified.model, TIC_TAC_TOE, *more).stdout for name, *more in commands]
-    monkeypatch.setattr(rows, "_CHUNK_ROWS", 97)
-    parts = [run(name, classified.model, TIC_TAC_TOE, *more).stdout for name, *more in commands]
-    assert parts == whole
-
-
 def test_predictions_need_no_labels(classified, tmp_path):
     """Columns are matched by name, in any order; there may be more, and none of labels."""
     frame = pd.read_csv(TIC_TAC_TOE)

@@ -107,19 +107,6 @@ def test_a_reader_that_leaves_is_no_error(fitted):
     assert process.wait(timeout=60) == 141
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
-def test_a_full_disk_behind_stdout():
-    with open("/dev/full", "w") as full:
-        found = subprocess.run(
-            [*COMMAND, "--help"], stdout=full, stderr=subprocess.PIPE, text=True,
-            env=environment(), check=False,
-        )  # fmt: skip
-    assert (found.returncode, found.stderr) == (
-        2,
-        "error: standard output: No space left on device\n",
-    )
-
-
 def test_a_closed_stdout_is_no_error():
     line = f"exec {sys.executable} -m bayescascade --help >&-"
     found = subprocess.run(

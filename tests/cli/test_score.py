@@ -62,14 +62,6 @@ def test_groups_are_measured_apart(tmp_path, monkeypatch):
     assert_error(run("score", model, data, "--by", "id"), "at most 64 different values")
 
 
-def test_chunks_change_nothing(fitted, monkeypatch):
-    """A file that does not fit in memory is scored like one that does."""
-    whole = run("score", fitted.model, TITANIC).stdout
-    monkeypatch.setattr(rows, "_CHUNK_ROWS", 97)
-    assert run("score", fitted.model, TITANIC).stdout == whole
-    assert whole.count("\nrow ") == 10
-
-
 def test_the_rarest_rows_come_with_the_reason(density):
     found = run("score", density.model, TITANIC, "--top", 2)
     lines = found.stdout.splitlines()

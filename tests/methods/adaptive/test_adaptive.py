@@ -12,7 +12,6 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.svm import SVC
 
-import bayescascade
 from bayescascade import AdaptiveClassifier, FeatureCosts, ParameterError, explore
 from bayescascade.costs.items import CostNorms
 from bayescascade.methods.adaptive.alternating import GroupNorm, alternated
@@ -248,56 +247,6 @@ def test_the_oracle_is_the_best_of_all_gates():
 
 
 # -- rows and what they pay ------------------------------------------------------------------------
-
-
-def _stages(**more):
-    X, y = mixed(400, 2)
-    how = {**LINEAR, "selection": "group_lasso", "tradeoff": 0.02, "full_share": 0.5}
-    first = AdaptiveClassifier(n_trees=10, costs=COSTS, random_state=0, **how)
-    return AdaptiveClassifier(first.fit(X, y), full_share=0.3, costs=COSTS, random_state=0, **more)
-
-
-def _gate(estimator=None, **more):
-    how = {"n_trees": 10, "full_share": 0.3, "costs": COSTS, "budget": 2.8, "random_state": 0}
-    return AdaptiveClassifier(estimator, **{**how, **more})
-
-
-FULL = {
-    "svm": lambda: _gate(SVC(), n_boosted=15, max_depth=2, penalty="per_row", budget=3.0),
-    "boosted once": lambda: _gate(n_boosted=15, penalty="once", leaf="least_squares"),
-    "boosted stages": lambda: _stages(n_boosted=15, tradeoff=0.01),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", FULL)
-def test_rows_pay_for_what_they_read(name, tmp_path):
-    """Step by step they come to the same, and what is not read changes nothing."""
-    X, y = mixed(400, 2)
-    X_val, y_val = mixed(300, 3)
-    model = FULL[name]().fit(X, y, X_val, y_val)
-    rows = mixed(60, 4)[0]
-    used, chances, costs = (
-        model.features_used(rows), model.predict_proba(rows), model.acquisition_cost(rows)
-    )  # fmt: skip
-    assert 0 < model.sent_share_ < 1
-    assert len(np.unique(costs)) > 1
-    other = np.where(used, rows, rows + 1e3)
-    assert_allclose(model.predict_proba(other), chances, rtol=1e-12)
-    for row, expected, cost in zip(rows[:20], chances, costs, strict=False):
-        found = model.acquire(row.__getitem__)
-        assert_allclose(found.probabilities, expected, rtol=1e-12)
-        assert (found.is_complete, found.total_cost) == (True, cost)
-    assert model.oracle(X_val, y_val).lost_to_gate >= 0
-    assert model.acquisition_cost(X_val).mean() == pytest.approx(model.validation_cost_)
-    if isinstance(getattr(model, "estimator", None), SVC):
-        with pytest.raises(ParameterError, match="to be saved as JSON, got SVC"):
-            model.save(tmp_path / "model.json")
-    else:
-        model.save(tmp_path / "model.json")
-        loaded = bayescascade.load(tmp_path / "model.json")
-        assert_allclose(loaded.predict_proba(rows), chances, rtol=1e-12)
-        assert (loaded.features_used(rows) == used).all()
 
 
 @pytest.mark.parametrize("how", [LINEAR, {"n_boosted": 20}])

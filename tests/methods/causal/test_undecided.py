@@ -1,17 +1,14 @@
 """Pairs without a direction are undecided, by every score; pairs with one are decided."""
 
-import json
 from itertools import cycle
 
 import numpy as np
 import pytest
 
-import bayescascade
 from bayescascade import AdditiveNoiseModel
 from bayescascade.methods.causal import randomization
 from bayescascade.methods.causal.randomization import exceeds_chance
 from bayescascade.methods.causal.scores import SCORES
-from tests.methods.causal.problems import tanh_pair
 from tests.methods.causal.undirected import KINDS, decided
 
 
@@ -54,31 +51,6 @@ def test_reversed_units_do_not_matter():
         x, y = KINDS["lognormal"](np.random.default_rng(seed), 60)
         found += AdditiveNoiseModel(random_state=seed).fit(x, -5 * y + 2).is_decided_
     assert found <= most_of(60)
-
-
-def test_a_direction_is_decided_and_saved(tmp_path):
-    """The seed fixes the decision; a file keeps it."""
-    x, y = tanh_pair(200)
-    curve = AdditiveNoiseModel(random_state=0).fit(x, y)
-    assert (curve.direction_, curve.is_decided_) == ("x->y", True)
-    assert "\nx -> y   score lower by" in str(curve)
-    assert AdditiveNoiseModel(random_state=0).fit(x, y).to_dict() == curve.to_dict()
-    record = json.loads(json.dumps(curve.to_dict()))
-    assert (record["direction"], record["decided"]) == ("x->y", True)
-    curve.save(tmp_path / "m.json")
-    loaded = bayescascade.load(tmp_path / "m.json")
-    assert (loaded.direction_, loaded.is_decided_) == ("x->y", True)
-
-
-def test_no_direction_is_named_where_none_is_found(tmp_path):
-    x, noise = np.random.default_rng(0).normal(size=(2, 400))
-    model = AdditiveNoiseModel(random_state=0).fit(x, 0.5 * x + 0.5 * noise)
-    assert "\nundecided   scores differ by" in str(model)
-    assert model.direction_ is None
-    model.save(tmp_path / "m.json")
-    record = json.loads((tmp_path / "m.json").read_text())
-    assert (record["direction"], record["decided"]) == (None, False)
-    assert bayescascade.load(tmp_path / "m.json").direction_ is None
 
 
 def test_many_rows_are_decided_by_some_of_them(monkeypatch):

@@ -9,7 +9,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from bayescascade import Table
-from bayescascade.base.watch import OutOfTime, Watch
 from bayescascade.data.splitting import with_weights
 from bayescascade.methods.continuous import learning
 from bayescascade.methods.continuous.density import ContinuousDensity
@@ -127,12 +126,3 @@ def test_what_is_chosen_fits_and_too_much_work_is_declined(monkeypatch):
     one_row = with_weights(table(), np.where(np.arange(table().weights.size) < 1, 1.0, 0.0))
     assert choose(one_row, 0, 1e12) == []
     assert np.isfinite(mean_score(fitted(one_row, BRIEF, 0), one_row))
-
-
-def test_a_time_limit_ends_it_at_once(monkeypatch):
-    """Learning must end at the next batch."""
-    monkeypatch.setattr(learning, "_FEWEST_CELLS", 1_000)
-    with Watch(1e-9).watching(), pytest.raises(OutOfTime):
-        fitted(table(), BRIEF, 0)
-    with Watch(1e-9).watching(), pytest.raises(OutOfTime):
-        choose(table(), 0, 1e12)

@@ -2,9 +2,7 @@
 
 import numpy as np
 import pytest
-from sklearn.exceptions import NotFittedError
 
-import bayescascade
 from bayescascade import BudgetPruneClassifier, BudgetTreeClassifier
 from bayescascade.base.errors import ParameterError
 from bayescascade.methods.cost_trees import estimators
@@ -71,18 +69,6 @@ def test_another_budget_is_what_fitting_for_it_gives(monkeypatch):
     assert fitted.within(0.0).validation_cost_ < fitted.validation_cost_
 
 
-def test_a_budget_below_every_tree_buys_nothing(monkeypatch, tmp_path):
-    """The commonest class is free, so that no budget may be refused."""
-    monkeypatch.setattr(estimators, "_NATS", (1e-6,))
-    X, y = table(1, is_learnable=True)
-    model = tree(budget=0.001).fit(X, y)
-    assert model.acquisition_cost(X).max() == 0.0
-    assert set(model.predict(X)) == {"a"}
-    assert model.nothing_read_text.startswith("budget 0.001 buys nothing, and the cheapest feature")
-    model.save(tmp_path / "tree.json")
-    assert str(bayescascade.load(tmp_path / "tree.json")) == str(model)
-
-
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -95,23 +81,6 @@ def test_what_does_not_go_with_a_budget(given, message):
     """Neither is silently left aside."""
     with pytest.raises(ParameterError, match=message):
         tree(**given).fit(*table(0, is_learnable=True))
-
-
-@pytest.mark.slow
-def test_a_file_keeps_what_was_chosen(tmp_path):
-    """And says that other budgets need what it does not hold."""
-    X, y = table(0, is_learnable=True)
-    fitted = tree().fit(X, y)
-    fitted.save(tmp_path / "tree.json")
-    again = bayescascade.load(tmp_path / "tree.json")
-    assert (again.budget, again.tradeoff_) == (2.0, fitted.tradeoff_)
-    assert (again.choice_, str(again)) == (fitted.choice_, str(fitted))
-    with pytest.raises(NotFittedError, match="must be fitted with a budget, and not read"):
-        again.within(3.0)
-    fitted.set_params(budget=None).fit(X, y)
-    assert (fitted.tradeoff_, fitted.choice_) == (1.0, None)
-    with pytest.raises(NotFittedError):
-        fitted.within(3.0)
 
 
 @pytest.mark.slow

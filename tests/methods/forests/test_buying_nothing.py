@@ -6,10 +6,7 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
-import bayescascade
 from bayescascade import BudgetedForestClassifier, BudgetPruneClassifier
-from bayescascade.base.errors import ModelFileError
-from bayescascade.base.store import restored, stored
 from bayescascade.costs import choice
 from bayescascade.methods.forests.base import ForestClassifier
 from tests.benchmarks.pruning_baselines import GreedyPrune, TruncatedForest
@@ -133,15 +130,3 @@ def test_a_fitted_forest_is_judged_by_the_rows_out_of_its_bags():
     fitted = copy.deepcopy(FOREST).fit(X, y)
     assert BudgetPruneClassifier(fitted, budget=3.0).fit(X, y).choice_.rows == "out-of-bag rows"
     assert BudgetPruneClassifier(fitted, budget=3.0).fit(X[:90], y[:90]).choice_ is None
-
-
-def test_a_file_keeps_what_decided(tmp_path):
-    """`show` prints a saved model as Python does; older files have no choice."""
-    X, y = table(0, is_learnable=False)
-    model = copy.deepcopy(MODELS[1]).fit(X, y)
-    assert not model.choice_.is_better
-    model.save(tmp_path / "model.json")
-    again = bayescascade.load(tmp_path / "model.json")
-    assert (again.choice_, str(again)) == (model.choice_, str(model))
-    with pytest.raises(ModelFileError, match="rows must be text, got 3"):
-        restored(choice.PurchaseChoice, {**stored(model.choice_), "rows": 3}, {})
