@@ -1,7 +1,6 @@
 """``--cluster``: the same result from the workers of a Dask cluster, and clear errors."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -10,10 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client, KilledWorker, LocalCluster
 
 import bayescascade
-import samplers.chains
 from bayescascade.cli import cluster as cluster_module
 from tests.cli.conftest import TIC_TAC_TOE, TITANIC, assert_error, run, said
 from tests.cli.test_processes import COMMAND, environment
@@ -47,7 +45,7 @@ def n_transitions(address: str) -> int:
     "arguments",
     [
         ("fit", TITANIC, *CHAINS),
-        ("classify", TIC_TAC_TOE, "--target", "outcome", "--cv", 2, *CHAINS),
+        ("classify", TIC_TAC_TOE, "--target", "outcome", "--cv", 0, *CHAINS),
         ("compare", TITANIC, "--models", "histogram,det", "--repeats", 2, "--seed", 0),
         ("evidence", TITANIC, "--drop", "survived", "--grid", "expected_leaves=2,8"),
     ],
@@ -117,14 +115,12 @@ def test_clusters_that_cannot_be_used(address, monkeypatch, caplog):
     assert_error(run("fit", TITANIC, "--cluster", address), "pip install 'bayescascade[dask]'")
 
 
-def deadly(*_: object) -> None:
-    time.sleep(0.1)
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
 def test_work_that_takes_every_worker_down_is_told(address, monkeypatch):
     """A table too large for the workers' memory must not be sent round for ever."""
-    on_scheduler(address, lambda scheduler: setattr(scheduler, "allowed_failures", 0))
-    monkeypatch.setattr(samplers.chains, "_run_on_cluster", deadly)
+
+    def killed(*_: object) -> None:
+        raise KilledWorker("a chain", None, 3)
+
+    monkeypatch.setattr("samplers.cluster.Shared.map", killed)
     found = run("fit", TITANIC, *CHAINS, "--cluster", address)
     assert_error(found, "lost all workers that tried a part of the work")

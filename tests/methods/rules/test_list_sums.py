@@ -14,7 +14,7 @@ from tests.documents import ROOT
 from tests.methods.rules import large
 from tests.people import draw_people
 
-N_PROBLEMS = 24
+N_PROBLEMS = 16
 
 
 def flaws(seed):
