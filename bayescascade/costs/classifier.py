@@ -346,13 +346,14 @@ class BudgetedClassifier(MatrixClassifier):
         return {**super()._read_parameters(record), "costs": costs}
 
     def _fields(self) -> dict[str, Any]:
-        return {**self._encoding_fields(), "costs": self.costs_.to_dict(), **self._own_record()}
+        return {**super()._fields(), "costs": self.costs_.to_dict()}
+
+    def _read_columns(self, record: Mapping[str, Any]) -> None:
+        super()._read_columns(record)
+        self._set_columns(self._encoder, FeatureCosts.from_dict(record["costs"]))
 
     def _restore(self, record: Mapping[str, Any]) -> None:
-        self.declares.check(self)
-        self._read_encoding(record)
-        self._set_columns(self._encoder, FeatureCosts.from_dict(record["costs"]))
-        self._read_own(record)
+        super()._restore(record)
         cost, expected = self.validation_cost_, float(self.item_shares_ @ self.items_.costs)
         if not abs(cost - expected) <= _TOLERANCE * (1 + expected):
             raise ValueError(

@@ -55,13 +55,14 @@ class Baseline(ReadableDensity[D]):
         self._set_features(self.schema_)
 
     def _fields(self) -> dict[str, Any]:
-        return {"schema": self.schema_.to_dict(), **self._own_record()}
+        return {"schema": self.schema_.to_dict(), **super()._fields()}
 
     def _restore(self, record: Mapping[str, Any]) -> None:
         self._check_all()
-        self.schema_ = Schema.from_dict(record["schema"])
-        self._read_own(record)
-        self._set_features(self.schema_)
+        super()._restore(record)
+
+    def _read_columns(self, record: Mapping[str, Any]) -> None:
+        self._set_features(Schema.from_dict(record["schema"]))
 
     plot = plot_learned
 

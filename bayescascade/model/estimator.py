@@ -313,17 +313,19 @@ class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
         draws = self._draws_record()  # first, because it may add a note to the summary
         return {
             "schema": self.schema_.to_dict(),
-            **self._own_record(),
+            **super()._fields(),
             "log_posterior": self.log_posterior_,
             self.learned_name: self._best.to_record(),
             "summary": self.summary_.to_dict(),
             "draws": draws,
         }
 
+    def _read_columns(self, record: Mapping[str, Any]) -> None:
+        self._set_features(Schema.from_dict(record["schema"]))
+
     def _restore(self, record: Mapping[str, Any]) -> None:
         self.check_parameters()
-        self._set_features(Schema.from_dict(record["schema"]))
-        self._read_own(record)
+        super()._restore(record)
         best = self._read_counted(record[self.learned_name])
         draws = self._read_draws(record["draws"], best.total)
         log_posterior = float(record["log_posterior"])

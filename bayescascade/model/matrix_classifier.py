@@ -189,11 +189,11 @@ class MatrixClassifier(LabeledFiles, MatrixEstimator):
     def _sizes(self) -> dict[str, Any]:
         return {**super()._sizes(), "classes": len(self.classes_)}
 
-    def _encoding_fields(self) -> dict[str, Any]:
-        return {**super()._encoding_fields(), "classes": classes_record(self.classes_)}
+    def _fields(self) -> dict[str, Any]:
+        return {**super()._fields(), "classes": classes_record(self.classes_)}
 
-    def _read_encoding(self, record: Mapping[str, Any]) -> None:
-        super()._read_encoding(record)
+    def _read_columns(self, record: Mapping[str, Any]) -> None:
+        super()._read_columns(record)
         self.classes_ = read_classes(record["classes"])
 
 

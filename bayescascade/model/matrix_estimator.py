@@ -153,26 +153,20 @@ class MatrixEstimator(ReadableModel):
     # -- files -------------------------------------------------------------------------------------
 
     def _fields(self) -> dict[str, Any]:
-        return {**self._encoding_fields(), **self._own_record()}
+        n_rows = {} if self.n_rows_ is None else {"n_rows": self.n_rows_}
+        notes = {"notes": list(self.notes_)} if self.notes_ else {}
+        return {"encoding": self._encoder.to_dict(), **n_rows, **notes, **super()._fields()}
 
     def _restore(self, record: Mapping[str, Any]) -> None:
         self.declares.check(self)
-        self._read_encoding(record)
-        self._read_own(record)
+        super()._restore(record)
 
-    def _sizes(self) -> dict[str, Any]:
-        return {"features": len(self._encoder.columns), "columns": len(self._encoder.source)}
-
-    def _encoding_fields(self) -> dict[str, Any]:
-        """Return the columns for a saved file."""
-        n_rows = {} if self.n_rows_ is None else {"n_rows": self.n_rows_}
-        notes = {"notes": list(self.notes_)} if self.notes_ else {}
-        return {"encoding": self._encoder.to_dict(), **n_rows, **notes}
-
-    def _read_encoding(self, record: Mapping[str, Any]) -> None:
-        """Restore the result of `_encoding_fields`; checks as `_restore`."""
+    def _read_columns(self, record: Mapping[str, Any]) -> None:
         self._unknown_policy()
         self._set_encoder(MatrixEncoder.from_dict(record["encoding"], self.cells))
         if "n_rows" in record:
             self.n_rows_ = check_integer("n_rows", record["n_rows"], 1)
         self.notes_ = restored(tuple[str, ...], record.get("notes", []), {}, "notes")
+
+    def _sizes(self) -> dict[str, Any]:
+        return {"features": len(self._encoder.columns), "columns": len(self._encoder.source)}

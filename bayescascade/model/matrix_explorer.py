@@ -29,7 +29,7 @@ class MatrixExplorer(HasDraws, MatrixEstimator, Generic[S, L]):
     """An estimator that explores a posterior over states S, whose readable form is L.
 
     Subclasses have `_posterior`, `_learned`, `_read_learned` and `view`, and predict by
-    `_averaged`. `_own_record` saves what they learn in addition to states.
+    `_averaged`. Attributes that are `Saved` are in files in addition to states.
 
     Attributes
     ----------

@@ -170,28 +170,24 @@ class ReadableModel(BaseEstimator, ABC):  # type: ignore[misc] # untyped base
 
     # -- files -------------------------------------------------------------------------------------
 
-    @abstractmethod
     def _fields(self) -> dict[str, Any]:
-        """Return the fields of a file besides the parameters, as plain JSON types."""
-
-    @abstractmethod
-    def _restore(self, record: Mapping[str, Any]) -> None:
-        """Restore the fitted state from a record, which may be damaged or forged.
-
-        Any BayesCascadeError, KeyError, TypeError or ValueError says that the file is bad.
-        """
-
-    def _own_record(self) -> dict[str, Any]:
-        """Return fields of a saved file that only this class has, as plain JSON types.
+        """Return the fields of a file besides the parameters, as plain JSON types.
 
         By default, those of attributes whose annotations are `Saved`.
         """
         return stored_attributes(self)
 
-    def _read_own(self, record: Mapping[str, Any]) -> None:
-        """Restore the result of `_own_record`; checks as `_restore`."""
+    def _restore(self, record: Mapping[str, Any]) -> None:
+        """Restore the fitted state from a record, which may be damaged or forged.
+
+        Any BayesCascadeError, KeyError, TypeError or ValueError says that the file is bad.
+        """
+        self._read_columns(record)
         fields = saved_fields(type(self))
         self.__dict__.update(restored_fields(fields, record, self._sizes()))
+
+    def _read_columns(self, record: Mapping[str, Any]) -> None:
+        """Restore what other fields are read by, such as columns and classes."""
 
     def _sizes(self) -> dict[str, Any]:
         """Return what `restored` must know: sizes of arrays, and `GIVEN` fields, by name."""

@@ -80,7 +80,7 @@ class BaselinePruner(BudgetPruneClassifier):
     def _buy_nothing(self):
         super(BudgetPruneClassifier, self)._buy_nothing()
 
-    def _own_record(self):
+    def _fields(self):
         return {}
 
     def _tuned(self, training):

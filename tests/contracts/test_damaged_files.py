@@ -128,7 +128,7 @@ FORGED = [
             [[0, 1, 1]], [[0, 0]], [[0, 0, 1.0]], [[0, False, True]], [[0, 0, 10**30]],
         )
     ),
-    ("labels", "parameters/max_size", 3),
+    ("labels", "parameters/max_size", 1),
     ("det", "parameters/complexity", 0.5),
     ("det", "tree/feature/0", 99),
     ("det", "tree/parent/1", -1),

@@ -217,11 +217,11 @@ class GatedClassifier(WithinBudgets, BudgetedClassifier):
 
     # -- files -------------------------------------------------------------------------------------
 
-    def _own_record(self) -> dict[str, Any]:
-        return {**super()._own_record(), "gated": self._model.to_record()}
+    def _fields(self) -> dict[str, Any]:
+        return {**super()._fields(), "gated": self._model.to_record()}
 
-    def _read_own(self, record: Mapping[str, Any]) -> None:
-        super()._read_own(record)
+    def _restore(self, record: Mapping[str, Any]) -> None:
+        super()._restore(record)
         self.is_interrupted_, self._fit = False, None
         source = np.asarray(self._encoder.source, np.int64)
         self._model = Gated.from_record(record["gated"], source, len(self.classes_))

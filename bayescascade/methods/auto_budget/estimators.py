@@ -400,22 +400,19 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
 
     # -- files -------------------------------------------------------------------------------------
 
-    def _own_record(self) -> dict[str, Any]:
+    def _fields(self) -> dict[str, Any]:
         return {
-            **super()._own_record(),
+            **super()._fields(),
             "validation": [self.validation_error_, self.validation_error_error_],
             "chosen": self.model_.to_record(),
         }
 
     def _restore(self, record: Mapping[str, Any]) -> None:
-        self.model_ = budgeted_from_record(record["chosen"])
+        self.model_ = model = budgeted_from_record(record["chosen"])
         super()._restore(record)
-
-    def _read_own(self, record: Mapping[str, Any]) -> None:
-        own, model = self._encoder.columns, self.model_
+        own = self._encoder.columns
         if model._encoder.columns != own or not np.array_equal(model.classes_, self.classes_):
             raise ModelFileError("a saved chosen model must be of the columns and classes of all")
-        super()._read_own(record)
         self.is_interrupted_ = False
         error, deviation = record["validation"]
         self.validation_error_ = check_real("validation_error", error, minimum=0.0, maximum=1.0)

@@ -261,8 +261,8 @@ class BoxesClassifier(MatrixClassifier):
     def _sizes(self) -> dict[str, Any]:
         return {**super()._sizes(), "prior_weight": getattr(self, "prior_weight", 1.0)}
 
-    def _read_own(self, record: Mapping[str, Any]) -> None:
-        super()._read_own(record)
+    def _restore(self, record: Mapping[str, Any]) -> None:
+        super()._restore(record)
         if len(self.classes_) != 2:
             raise ValueError("a saved union must be of two classes")
 

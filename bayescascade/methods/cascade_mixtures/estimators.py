@@ -456,11 +456,11 @@ class CascadeMixture(Baseline[RowClasses | LearnedDensityTree]):
 
     # -- files -------------------------------------------------------------------------------------
 
-    def _own_record(self) -> dict[str, Any]:
-        return {**super()._own_record(), "mixture": self._found.to_record()}
+    def _fields(self) -> dict[str, Any]:
+        return {**super()._fields(), "mixture": self._found.to_record()}
 
-    def _read_own(self, record: Mapping[str, Any]) -> None:
-        super()._read_own(record)
+    def _restore(self, record: Mapping[str, Any]) -> None:
+        super()._restore(record)
         settings = [one.settings for one in self._candidates]
         mixtures = [one for one in settings if one.kind not in (ONE, "continuous")]
         numbers = [one.smoothing for one in mixtures]

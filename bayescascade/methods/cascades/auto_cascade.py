@@ -471,16 +471,16 @@ class AutoCascade(HasNearBest, Baseline[LearnedDensityTree]):
 
     # -- files -------------------------------------------------------------------------------------
 
-    def _own_record(self) -> dict[str, Any]:
+    def _fields(self) -> dict[str, Any]:
         return {
-            **super()._own_record(),
+            **super()._fields(),
             "cascade": self.cascade_.to_record(),
             "readable": None if self.readable_ is None else self.readable_.to_record(),
             "mixtures": {kind: mixture.to_record() for kind, mixture in self.mixtures_.items()},
         }
 
-    def _read_own(self, record: Mapping[str, Any]) -> None:
-        super()._read_own(record)
+    def _restore(self, record: Mapping[str, Any]) -> None:
+        super()._restore(record)
         if not self._candidates:
             raise ValueError("a saved model must have candidates, got none")
         for one in self._candidates:

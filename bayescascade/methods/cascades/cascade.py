@@ -215,10 +215,12 @@ class Cascade(HasNearBest, DensityEstimator[Tree, CountedTree, LearnedDensityTre
         del table
         return Rounds(most=_OF_ROUNDS * _WORK, annealing=_ANNEALING)
 
-    def _own_record(self) -> dict[str, Any]:
-        return {"leaf_choice": stored(self.leaf_choice_)} if self.leaf == "auto" else {}
+    def _fields(self) -> dict[str, Any]:
+        own = {"leaf_choice": stored(self.leaf_choice_)} if self.leaf == "auto" else {}
+        return {**super()._fields(), **own}
 
-    def _read_own(self, record: Mapping[str, Any]) -> None:
+    def _read_columns(self, record: Mapping[str, Any]) -> None:
+        super()._read_columns(record)
         if self.leaf == "auto":
             self.leaf_choice_ = restored(LeafChoice, record["leaf_choice"], {}, "leaf_choice")
             best, sums = self.leaf_choice_.best, self.leaf_choice_.sums

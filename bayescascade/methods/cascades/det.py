@@ -181,8 +181,8 @@ class DensityEstimationTree(Baseline[LearnedDensityTree]):
         self._counted = CountedTree(tree, tree.summed(grown.counts[0, kept][tree.leaves]))
         self.complexity_ = float(complexity)
 
-    def _read_own(self, record: Mapping[str, Any]) -> None:
-        super()._read_own(record)
+    def _restore(self, record: Mapping[str, Any]) -> None:
+        super()._restore(record)
         if (np.bincount(self._counted.tree.parent[1:]) > 2).any():
             raise ValueError("every split of a density estimation tree must have two branches")
         if self.complexity not in (None, self.complexity_):

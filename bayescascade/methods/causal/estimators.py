@@ -56,12 +56,6 @@ class DirectionModel(ReadableModel):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "names_")
 
-    def _fields(self) -> dict[str, Any]:
-        return self._own_record()
-
-    def _restore(self, record: Mapping[str, Any]) -> None:
-        self._read_own(record)
-
     def view(self) -> View:
         """Return what is shown: the direction, the scores, and their uncertainty."""
         lines = (

@@ -245,8 +245,8 @@ class ChosenTreeClassifier(WithinBudgets, BudgetedClassifier):
         own = {"source": source, "n_features": n_features, "n_classes": len(self.classes_)}
         return {**super()._sizes(), **own}
 
-    def _read_own(self, record: Mapping[str, Any]) -> None:
-        super()._read_own(record)
+    def _restore(self, record: Mapping[str, Any]) -> None:
+        super()._restore(record)
         self.tree_.check()
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -299,22 +299,24 @@ class EffectRules(ReadableModel):
         return {
             "schema": self.schema_.to_dict(),
             "list": self.rules_.to_record(),
-            **self._own_record(),
+            **super()._fields(),
             **{key: None if values is None else stored(values) for key, values in measured.items()},
         }
 
-    def _restore(self, record: Mapping[str, Any]) -> None:
-        self.declares.check(self)
+    def _read_columns(self, record: Mapping[str, Any]) -> None:
         schema = Schema.from_dict(record["schema"])
         most = max(self.max_size, 2)
         listed = np.array([0, *[_MOST_RULES] * most])
         rules, counts = read_rules(record["list"], schema, listed, 2)
         self.rules_ = LabelList(schema, np.array([False, True]), rules, counts, 1.0)
         self._set_features(schema)
-        self._read_own(record)
+
+    def _restore(self, record: Mapping[str, Any]) -> None:
+        self.declares.check(self)
+        super()._restore(record)
         for association in self.associations_:
-            check_rule(association.conditions, schema, most)
-        n_groups = len(counts) + len(self.associations_)
+            check_rule(association.conditions, self.schema_, max(self.max_size, 2))
+        n_groups = len(self.rules_.counts) + len(self.associations_)
         if (record["effects"] is None) != (record["average"] is None):
             raise ValueError("effects of groups and of all rows must be measured together")
         self.effects_, self.average_effect_ = (

@@ -169,8 +169,8 @@ class SmoothedHistogram(Baseline[CellDensity]):
         names = ("log_n_cells", "pseudo_count", "log_total", "log_evidence")
         return {name: getattr(self, f"{name}_") for name in names}
 
-    def _read_own(self, record: Mapping[str, Any]) -> None:
-        super()._read_own(record)
+    def _restore(self, record: Mapping[str, Any]) -> None:
+        super()._restore(record)
         cells, log_evidence = self._cells, self.log_evidence_
         is_each_new = cells.size and np.unique(cells, axis=0).shape == cells.shape
         if not is_each_new or not (cells < self.schema_.n_levels).all():

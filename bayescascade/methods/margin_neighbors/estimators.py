@@ -266,8 +266,8 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
 
     # -- files -------------------------------------------------------------------------------------
 
-    def _read_own(self, record: Mapping[str, Any]) -> None:
-        super()._read_own(record)
+    def _restore(self, record: Mapping[str, Any]) -> None:
+        super()._restore(record)
         around, n_classes = self._asks.around, len(self.classes_)
         if not np.array_equal(np.unique(around.labels), np.arange(n_classes)):
             raise ValueError(f"labels must be of each of {n_classes} classes")

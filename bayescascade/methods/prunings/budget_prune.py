@@ -471,15 +471,15 @@ class BudgetPruneClassifier(ForestClassifier):
         self.kept_ = np.zeros_like(self.kept_)
         self.objective_ = self.program_.objective(self.kept_, self.tradeoff_)
 
-    def _own_record(self) -> dict[str, Any]:
+    def _fields(self) -> dict[str, Any]:
         return {
-            **super()._own_record(),
+            **super()._fields(),
             "lower_bound": [self.lower_bound_, self._rounding],
             "first_features": self._begun_with.tolist(),
         }
 
-    def _read_own(self, record: Mapping[str, Any]) -> None:
-        super()._read_own(record)
+    def _restore(self, record: Mapping[str, Any]) -> None:
+        super()._restore(record)
         lower_bound, rounding = record["lower_bound"]
         self.lower_bound_ = check_real("lower_bound", lower_bound, maximum=self.objective_)
         self._rounding = check_real("rounding", rounding, minimum=0.0)

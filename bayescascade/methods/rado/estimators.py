@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import ParameterError
-from bayescascade.base.store import Of, Saved, Within, Words
+from bayescascade.base.store import Of, Saved, Within, Words, stored_attributes
 from bayescascade.base.watch import Watch
 from bayescascade.data.levels import level_text
 from bayescascade.data.partitions import by_partitions
@@ -305,11 +305,13 @@ class RadoBoostClassifier(MatrixClassifier):
     # -- files -------------------------------------------------------------------------------------
 
     def _fields(self) -> dict[str, Any]:
-        return self._own_record()
+        return stored_attributes(self)  # the columns are those of the rados
+
+    def _read_columns(self, record: Mapping[str, Any]) -> None:
+        """There are none to read: the columns are those of the rados."""
 
     def _restore(self, record: Mapping[str, Any]) -> None:
-        self.declares.check(self)
-        self._read_own(record)
+        super()._restore(record)
         self._set_reading(self._reading)
         if len(self.theta_) != self._reading.n_columns:
             raise ValueError(f"theta must be {self._reading.n_columns} numbers")

@@ -397,7 +397,7 @@ time_limit, until, checkpoint, resume, progress
         notes = {"notes": list(self.notes_)} if self.notes_ else {}
         return {**super().to_dict(), **notes}
 
-    def _read_own(self, record: Mapping[str, Any]) -> None:
-        super()._read_own(record)
+    def _restore(self, record: Mapping[str, Any]) -> None:
+        super()._restore(record)
         if self.concentration not in ("auto", self.concentration_):
             raise ValueError("a saved concentration must be the parameter")

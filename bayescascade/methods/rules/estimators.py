@@ -246,11 +246,11 @@ class RuleListEstimator(HasNearBest, PosteriorEstimator[RuleList, L, L]):
     def _log_likelihood(self, counted: L) -> float:
         """Return the log likelihood of a list, nats, given its weights."""
 
-    def _own_record(self) -> dict[str, Any]:
-        return {**super()._own_record(), "n_candidates": self.n_candidates_.tolist()}
+    def _fields(self) -> dict[str, Any]:
+        return {**super()._fields(), "n_candidates": self.n_candidates_.tolist()}
 
-    def _read_own(self, record: Mapping[str, Any]) -> None:
-        super()._read_own(record)
+    def _read_columns(self, record: Mapping[str, Any]) -> None:
+        super()._read_columns(record)
         given: int | str = self.max_size  # "auto" is 2 or 3
         most = min(len(record["n_candidates"]) - 1, 3) if isinstance(given, str) else given
         shape = (min(most, self.schema_.n_columns) + 1,)

@@ -434,8 +434,8 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
         costs = dict(zip(own["names"], own["costs"], strict=True))
         return {**super()._read_parameters(record), "sensors": sensors, "costs": costs}
 
-    def _read_own(self, record: Mapping[str, Any]) -> None:
-        super()._read_own(record)
+    def _restore(self, record: Mapping[str, Any]) -> None:
+        super()._restore(record)
         n_waves = len(self._sensors) if self.features == "fourier" else 0
         signals = self._signals(np.zeros((1, len(self._encoder.source))))  # errors if they misfit
         if len(self._scaling.waves) != n_waves:
