@@ -17,12 +17,6 @@ def search(**changed: Any) -> Search:
     return Search(**(parameters | changed))
 
 
-def test_the_users_steps_come_before_the_default():
-    run = search(search="anneal", n_steps=50).run(gibbs(), default_steps=600)
-    assert run.proposed["step"].sum() == 2 * 50
-    assert search(search="anneal").run(gibbs(), default_steps=600).proposed["step"].sum() == 2 * 600
-
-
 @pytest.mark.parametrize("name", SAMPLED)
 def test_blocks_are_as_many_as_asked_for(name):
     """A block too many costs a pass over all rows."""

@@ -135,13 +135,6 @@ def test_no_step_passes_the_most_allowed():
             assert items.total(items.paid(used))[0] > most
 
 
-def test_rounding_does_not_forbid_what_is_allowed():
-    """Who allows 0.3 may buy what costs 0.1 and 0.2."""
-    X = np.array([[0, 0], [1, 1], [0, 1], [1, 0]] * 9, float)
-    model = PlainForest(costs=[0.1, 0.2], random_state=0).fit(X, [0, 1, 1, 2] * 9)
-    assert model.acquire(lambda j: X[1, j], max_cost=0.3).is_complete  # 0.1 + 0.2 > 0.3
-
-
 def test_an_acquisition_goes_on_where_it_ended():
     """Who has paid must not pay again, whatever stopped it."""
     full = MODEL.acquire(Clinic(FRESH.iloc[3]))

@@ -5,9 +5,7 @@ import pandas as pd
 import pytest
 
 from bayescascade import FeatureCosts
-from bayescascade.report.layout import longest
-from bayescascade.report.page import render
-from tests.methods.forests.fits import PlainForest, diagnoses, patients
+from tests.methods.forests.fits import PlainForest
 
 
 @pytest.fixture
@@ -54,14 +52,3 @@ def test_steps_are_lines(small):
     ]
     stopped = model.acquire(frame.iloc[-1].__getitem__, max_cost=10)
     assert "what is needed next would bring the cost above 10; still needed: scan" in str(stopped)
-
-
-def test_lines_fit_the_terminal(rng):
-    frame = patients(rng)
-    y = diagnoses(frame, rng)
-    frame = frame.rename(columns={"scan": "a scan of everything between head and toe " * 3})
-    model = PlainForest(costs={"iron": 1e12, "age": 1e-7}, random_state=0).fit(frame, y)
-    row = frame.iloc[0].to_dict()
-    for width in (60, 80):
-        text = render((*model.page(), *model.acquire(row.__getitem__).page()), width=width)
-        assert max(longest([line]) for line in text.split("\n")) <= width

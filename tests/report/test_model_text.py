@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from rich.cells import cell_len
 
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
@@ -15,7 +14,6 @@ from bayescascade.methods.cascades.estimators import LeafCascade
 from bayescascade.model.draws import Diagnostic
 from bayescascade.model.kept_draws import Draws
 from bayescascade.model.summary import FitSummary
-from bayescascade.report.page import render
 from tests.report.trees import random_density, titanic_tree
 
 SUMMARY = FitSummary(
@@ -134,26 +132,3 @@ def test_columns_are_printed_with_their_levels(rng):
     assert "only: a (constant)" in text
     assert "shade: shade 00, shade 01, shade 02, ... (64 levels)" in text
     assert "density: share / volume" in text
-
-
-@pytest.mark.parametrize("width", [60, 80, 120])
-def test_everything_fits_the_width(rng, width):
-    schema = Schema(
-        tuple(
-            Column(f"column {i} {'with a name ' * (i % 7)}", "nominal", tuple(range(2 + i % 60)))
-            for i in range(80)
-        )
-    )
-    fitted = model(
-        random_density(rng, schema, 70),
-        source="a-file-name-without-any-place-to-break-it-" * 4,
-        shares={
-            "leaves": {str(i): 1 / 60 for i in range(10**6, 10**6 + 60)},
-            "first split": {name: 1 / 80 for name in schema.names},
-            "columns used": {name: 1.0 for name in schema.names},
-        },
-        diagnostics={"log_posterior": Diagnostic(0.0, 1.0, 12345.6, 1e9)},
-    )
-    text = render(fitted.page(), width=width)
-    assert max(cell_len(line) for line in text.splitlines()) <= width
-    assert "and 70 more" in text

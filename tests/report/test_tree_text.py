@@ -197,16 +197,3 @@ def test_conditional_density_says_what_is_given():
     assert lines[-3].startswith("expected rows: counted rows, times the share of their group")
     nested = given_male.condition({"age": "adult"})
     assert str(nested).startswith("given sex is male and age is adult (probability 0.757)\n")
-
-
-def test_words_do_not_break_inside_in_deep_trees():
-    """A tree of nine levels broke "days_b_screening_arrest" into "arr" and "est"."""
-    names = ("days_b_screening_arrest", "c_charge_description")
-    schema = Schema(tuple(Column(name, "ordinal", tuple(range(12))) for name in names))
-    nested: Any = None
-    for depth in range(10, 0, -1):
-        nested = (0, [(tuple(range(depth)), nested), ((depth,), None)])
-    tree = density_tree(schema, nested, [5.0] * 11)
-    text = tree.to_text(width=80, full=True)
-    assert text.count("days_b_screening_arrest") >= tree.tree.n_nodes - 1
-    assert all(cell_len(line) <= 80 for line in text.splitlines())

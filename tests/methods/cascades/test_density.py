@@ -1,7 +1,5 @@
 """What a user asks of a density tree: densities, missing cells, draws, words, plain data."""
 
-import math
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -134,17 +132,6 @@ def test_explanations_name_the_rule_and_the_figures():
         "sex is female",
         "sex is male and grade is 4",
     ]
-
-
-def test_volumes_and_densities_are_logarithms():
-    """300 binary columns have more cells than a float can count."""
-    schema = Schema(tuple(Column(f"c{j}", "nominal", (0, 1)) for j in range(1200)))
-    density = LearnedDensityTree(schema, Tree.root(), np.array([1.0]), np.array([1.0]), {})
-    assert density.log_densities[0] == pytest.approx(-1200 * math.log(2))
-    scored = density.score_codes(np.zeros((1200, 1), np.int32))
-    assert scored[0] == pytest.approx(-1200 * math.log(2))
-    leaf = density.node_dict()
-    assert (leaf["volume"], leaf["density"]) == (math.inf, 0.0)
 
 
 def test_evidence_decides_splits():
