@@ -236,7 +236,10 @@ class BranchModel(CascadeModel):
 
     def dirichlet_groups(self, tree: Tree) -> list[NDArray[np.intp]]:
         """Return the branches of every split, the root's first."""
-        return [np.array(tree.children(int(node))) for node in np.flatnonzero(tree.feature != LEAF)]
+        nodes = np.argsort(tree.parent[1:], kind="stable") + 1
+        sizes = _branches(tree)[tree.feature != LEAF]
+        ends = np.cumsum(sizes).tolist()
+        return [nodes[end - size : end] for size, end in zip(sizes.tolist(), ends, strict=True)]
 
     def log_inclusion(self, n_columns: int) -> Floats:
         """Return ``ln C(p, d) + d ln gamma + (p - d) ln(1 - gamma)`` for d = 0 .. p."""

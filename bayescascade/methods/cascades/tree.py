@@ -172,7 +172,7 @@ class Tree:
         """Indices of the columns split anywhere in the tree, ascending."""
         return np.unique(self.feature[self.feature != LEAF])
 
-    @property
+    @cached_property
     def depths(self) -> Integers:
         """Splits above every node, (n_nodes,) int64."""
         depths = [0] * self.n_nodes
