@@ -192,6 +192,7 @@ def process(module, code, folder, cpu, cache=None):
         resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu))
 
     new = {"PYTHONPATH": str(code), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    new["PYTHONDONTWRITEBYTECODE"] = ""  # an installed package has its bytecode
     new |= {} if cache is None else {"NUMBA_CACHE_DIR": str(cache)}
     began = perf_counter()
     with (folder / "said.txt").open("w") as said:
