@@ -77,9 +77,9 @@ def explain(
     through a tree, the features read, the nearest prototype, or the largest terms of a sum. A
     density gives the log density of the row in nats, and the leaf, rule or class that contains it.
     """
+    fitted = load_model(model, unknown, budget)
     from bayescascade.model.roles import Explaining
 
-    fitted = load_model(model, unknown, budget)
     explaining: Explaining = in_role(Explaining, fitted, "explain", model)
     decision = decision_options(fitted, model, threshold, class_costs)
     source = open_for(fitted, data)

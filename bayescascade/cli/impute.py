@@ -44,10 +44,11 @@ def impute(
     check_outputs({"--out": out}, {"MODEL.json": model, "DATA": data})
     if seed is not None and how != "draw":
         raise click.UsageError(f"--seed needs --how draw, got {how}")
+    loaded = load_model(model, unknown)
     from bayescascade.cli.streaming import is_parquet, write_rows
     from bayescascade.model.roles import Density
 
-    density: Density = in_role(Density, load_model(model, unknown), "impute", model)
+    density: Density = in_role(Density, loaded, "impute", model)
     source = open_for(density, data)
     typed = out is not None and is_parquet(out)
     blocks = _filled_blocks(density, source, how, seed, typed=typed)

@@ -56,11 +56,12 @@ def load_model(
     no such classifier, or if the model cannot treat levels so; ModelFileError if the file cannot be
     read.
     """
-    from bayescascade.base.errors import ParameterError
     from bayescascade.model.record import load
+
+    model = load(path)  # first, as other modules take long to import
+    from bayescascade.base.errors import ParameterError
     from bayescascade.model.roles import ManyBudgets
 
-    model = load(path)
     if budget is not None:
         several: ManyBudgets = in_role(ManyBudgets, model, "--budget", path)
         try:

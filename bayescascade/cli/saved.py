@@ -113,6 +113,8 @@ def show(
         raise click.UsageError(f"--png must end in .png, got {png}")
     check_outputs({"--png": png, "--html": html}, {"MODEL.json": model, "--held-out": held_out})
     from bayescascade.model.record import load
+
+    fitted = load(model) if budget is None else load_model(model, budget=budget)
     from bayescascade.model.roles import (
         Conditional,
         Graphed,
@@ -123,7 +125,6 @@ def show(
         Typical,
     )
 
-    fitted = load(model) if budget is None else load_model(model, budget=budget)
     if tree == "typical":
         in_role(Typical, fitted, "--tree typical", model).set_params(tree=tree)
         tree = None
@@ -218,11 +219,11 @@ def score(
     of the label column.
     """
     check_outputs({"--out": out}, {"MODEL.json": model, "DATA": data})
+    fitted = load_model(model, unknown, budget)
     from bayescascade.cli.scoring import ScoredLabels, ScoredRows
     from bayescascade.cli.streaming import tell_blocks, write_blocks
     from bayescascade.model.roles import Classifier, Density
 
-    fitted = load_model(model, unknown, budget)
     scored: ScoredLabels | ScoredRows
     if isinstance(fitted, Classifier):
         if top is not None:
@@ -287,11 +288,11 @@ def predict(
     of each level. DATA need not have that column; missing cells are integrated out.
     """
     check_outputs({"--out": out}, {"MODEL.json": model, "DATA": data})
+    fitted = load_model(model, unknown, budget)
     from bayescascade.cli.scoring import predicted_blocks, predicted_column_blocks
     from bayescascade.cli.streaming import write_rows
     from bayescascade.model.roles import Classifier, Density, Predictor
 
-    fitted = load_model(model, unknown, budget)
     decision = decision_of(fitted, model, threshold, class_costs)
     if isinstance(fitted, Density):
         if target is None:
@@ -333,9 +334,11 @@ def _drawn_rows(path: str, n_rows: int, seed: int | None) -> Iterator[str]:
     import numpy as np
 
     from bayescascade.model.record import load
+
+    loaded = load(path)
     from bayescascade.model.roles import Density
 
-    density: Density = in_role(Density, load(path), "sample", path)
+    density: Density = in_role(Density, loaded, "sample", path)
     rng = np.random.default_rng(seed)
     start, size = 0, _FIRST_ROWS
     while start < n_rows:
