@@ -10,28 +10,29 @@ from typing import NamedTuple
 
 # What a part of the package is called; several may share a section. The order is that of the pages.
 _TITLES = {
-    "methods.cascades": "Density trees",
-    "methods.histogram": "Density trees",
-    "methods.cascade_mixtures": "Mixtures",
-    "methods.mixtures": "Mixtures",
-    "methods.comparing": "Comparisons",
+    "methods.density.auto": "Density trees",
+    "methods.density.trees": "Density trees",
+    "methods.density.histogram": "Density trees",
+    "methods.density.cascade_mixtures": "Mixtures",
+    "methods.density.mixtures": "Mixtures",
+    "methods.density.comparing": "Comparisons",
     "methods.comparing_classifiers": "Comparisons",
-    "methods.rules": "Rule lists",
-    "methods.adaptive": "Feature budgets",
-    "methods.auto_budget": "Feature budgets",
-    "methods.forests": "Feature budgets",
-    "methods.prunings": "Feature budgets",
-    "methods.classifier_trees": "Feature budgets",
-    "methods.cost_trees": "Feature budgets",
-    "methods.margin_neighbors": "Feature budgets",
+    "methods.lists": "Rule lists",
+    "methods.budget.gated": "Feature budgets",
+    "methods.budget.auto": "Feature budgets",
+    "methods.budget.forests": "Feature budgets",
+    "methods.budget.pruning": "Feature budgets",
+    "methods.budget.classifier_trees": "Feature budgets",
+    "methods.budget.single_trees": "Feature budgets",
+    "methods.budget.neighbors": "Feature budgets",
     "costs": "Feature budgets",
-    "methods.neighbors": "Nearest neighbors",
+    "methods.compress": "Nearest neighbors",
     "methods.boxes": "Boxes",
     "methods.causal": "Causal directions",
     "methods.effects": "Effects of treatments",
     "methods.online": "Online labels",
     "methods.sensors": "Gated sensors",
-    "methods.rado": "Sums of rows",
+    "methods.rados": "Sums of rows",
     "privacy": "Privacy",
     "data": "Data",
     "model": "Posteriors, searches and files",
@@ -40,21 +41,21 @@ _TITLES = {
 
 BESIDE = {
     "What a fit has in it": (
-        "bayescascade.methods.adaptive.boosted.BoostedFit",
-        "bayescascade.methods.adaptive.growing.BoostedScores",
-        "bayescascade.methods.adaptive.choosing.ScoredGate",
-        "bayescascade.methods.adaptive.linear.LinearScores",
-        "bayescascade.methods.adaptive.objective.GateProblem",
-        "bayescascade.methods.adaptive.oracle.GateOracle",
-        "bayescascade.methods.adaptive.selecting.Fit",
-        "bayescascade.methods.cascades.exact.posterior.ExactPosterior",
-        "bayescascade.methods.cascades.exact.posterior.SummedPosterior",
-        "bayescascade.methods.cascades.exact.tilted.TiltedPosterior",
-        "bayescascade.methods.cascades.shallow_trees.ShallowTrees",
+        "bayescascade.methods.budget.gated.boosted.BoostedFit",
+        "bayescascade.methods.budget.gated.growing.BoostedScores",
+        "bayescascade.methods.budget.gated.choosing.ScoredGate",
+        "bayescascade.methods.budget.gated.linear.LinearScores",
+        "bayescascade.methods.budget.gated.objective.GateProblem",
+        "bayescascade.methods.budget.gated.oracle.GateOracle",
+        "bayescascade.methods.budget.gated.selecting.Fit",
+        "bayescascade.methods.density.trees.exact.posterior.ExactPosterior",
+        "bayescascade.methods.density.trees.exact.posterior.SummedPosterior",
+        "bayescascade.methods.density.trees.exact.tilted.TiltedPosterior",
+        "bayescascade.methods.density.trees.shallow_trees.ShallowTrees",
         "bayescascade.methods.causal.release.DirectionRelease",
         "bayescascade.methods.causal.protection.PrivacyPlan",
-        "bayescascade.methods.margin_neighbors.rule.Rule",
-        "bayescascade.methods.rado.protection.Promise",
+        "bayescascade.methods.budget.neighbors.rule.Rule",
+        "bayescascade.methods.rados.protection.Promise",
         "bayescascade.methods.sensors.candidates.SensorCandidate",
     )
 }
@@ -71,8 +72,9 @@ class PublicName(NamedTuple):
     def section(self) -> str:
         """Return the title of the section that it is listed in."""
         parts = self.module.split(".")
-        room = ".".join(parts[:2]) if parts[0] == "methods" else parts[0]
-        return _TITLES.get(room, room.rpartition(".")[2].replace("_", " ").capitalize())
+        rooms = [".".join(parts[:n]) for n in range(len(parts), 0, -1)]  # the innermost first
+        titled = next((room for room in rooms if room in _TITLES), "")
+        return _TITLES.get(titled) or parts[-2].replace("_", " ").capitalize()
 
 
 def public_names() -> list[PublicName]:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from bayescascade import BranchCascade, BranchPosterior, LeafCascade, LeafPosterior, Table
-from bayescascade.methods.cascades.exact import ExactPosterior, solve
+from bayescascade.methods.density.trees.exact import ExactPosterior, solve
 
 DATA = Path(__file__).parents[1] / "data"
 LEVELS = {"x": list(range(1, 101))}

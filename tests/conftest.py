@@ -77,7 +77,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     and contracts, which share what they fit; the other in the middle, with all other families.
     Both have as much to do, and commands come when all kernels are compiled.
     """
-    first = ("test_examples", "methods/cascades/", "contracts/", "methods/", "cli/", "")
+    first = ("test_examples", "methods/density/trees/", "contracts/", "methods/", "cli/", "")
 
     def place(item: pytest.Item) -> int:
         starts = (item.nodeid.startswith(f"tests/{name}") for name in first)

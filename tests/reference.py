@@ -93,7 +93,7 @@ def log_inside(box, problem, leaf, leaf_concentration):
     if leaf == "uniform":
         return -count * log_volume(box, widths)
     if leaf == "dependent":
-        from tests.methods.cascades.slow_dependence import log_evidence
+        from tests.methods.density.trees.slow_dependence import log_evidence
 
         return log_evidence(box, problem, leaf_concentration)
     a, value = leaf_concentration, 0

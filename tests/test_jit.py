@@ -100,8 +100,8 @@ def test_renaming_a_type_of_arguments_recompiles_too(package):
 
 def test_kernels_release_the_interpreter():
     """Chains in threads would otherwise wait for each other."""
-    from bayescascade.methods.cascades.kernels.sweep import score_rows, sweep
-    from bayescascade.methods.cascades.kernels.trees import export, load
+    from bayescascade.methods.density.trees.kernels.sweep import score_rows, sweep
+    from bayescascade.methods.density.trees.kernels.trees import export, load
 
     for function in (sweep, load, export, score_rows):
         if hasattr(function, "py_func"):  # not when the JIT is disabled
@@ -179,7 +179,7 @@ def test_kernels_that_are_called_often_are_compiled_after_all(monkeypatch, tmp_p
 
 def test_how_long_compiling_takes_is_told_by_the_code_of_all_helpers():
     """A kernel of a few lines that calls a hundred helpers would else be compiled at once."""
-    from bayescascade.methods.cascades.kernels import densities, sweep, trees
+    from bayescascade.methods.density.trees.kernels import densities, sweep, trees
 
     if hasattr(sweep.sweep, "py_func"):  # not when the JIT is disabled
         helpers = _jit._helpers(sweep.sweep)
@@ -189,7 +189,7 @@ def test_how_long_compiling_takes_is_told_by_the_code_of_all_helpers():
 
 def test_interpreted_kernels_call_helpers_as_plain_python(monkeypatch):
     """Asking of each of a million helpers whether it is compiled took a third of a small fit."""
-    from bayescascade.methods.cascades.exact.kernels import terms
+    from bayescascade.methods.density.trees.exact.kernels import terms
 
     if not hasattr(terms.list_log_splits, "py_func"):  # when the JIT is disabled
         return
@@ -205,7 +205,7 @@ def test_interpreted_kernels_call_helpers_as_plain_python(monkeypatch):
 
 def test_what_interpreted_kernels_remember_is_what_they_would_return():
     """A log gamma that is kept of other numbers would change what is learned."""
-    from bayescascade.methods.cascades.exact.kernels import doubles
+    from bayescascade.methods.density.trees.exact.kernels import doubles
 
     if hasattr(doubles.log_gamma, "py_func"):  # not when the JIT is disabled
         function = doubles.log_gamma._python
@@ -319,7 +319,7 @@ def test_the_cache_is_where_it_is_said_to_be(tmp_path):
     code = (
         "from pathlib import Path\n"
         "from bayescascade.base.kernel_cache import cache_folder\n"
-        "from bayescascade.methods.cascades.kernels import sweep\n"
+        "from bayescascade.methods.density.trees.kernels import sweep\n"
         "used = getattr(sweep.score_rows, '_cache', None)\n"
         "print(cache_folder())\n"
         "print(used is None or Path(used.cache_path).is_relative_to(cache_folder()))"

@@ -12,7 +12,7 @@ from bayescascade.data.cell_policy import CellPolicy
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows
 from bayescascade.data.matrix import MatrixEncoder
-from tests.methods.forests.fits import patients
+from tests.methods.budget.forests.fits import patients
 
 LENIENT = CellPolicy(missing="nan", dtype=np.float32)
 

@@ -8,7 +8,7 @@ import pytest
 
 from bayescascade.model.diagnostics import Diagnostic, fallen_chains
 from bayescascade.model.summary import FitSummary
-from tests.methods.cascades.fits import ESTIMATORS, fitted
+from tests.methods.density.trees.fits import ESTIMATORS, fitted
 
 
 def test_summaries_are_read_off_the_draws():

@@ -24,9 +24,9 @@ from bayescascade.cli.output import interrupted, note
 from bayescascade.cli.progress_lines import count_progress
 from bayescascade.cli.reading import with_reading
 from bayescascade.cli.splitting import SPLIT_SEED, test_share_option
-from bayescascade.methods.auto_budget.parameters import AUTO, AutoBudgetParameters
-from bayescascade.methods.forests.parameters import ForestParameters
-from bayescascade.methods.listed import BUDGET_LEARNERS
+from bayescascade.methods.budget.auto.parameters import AUTO, AutoBudgetParameters
+from bayescascade.methods.budget.forests.parameters import ForestParameters
+from bayescascade.methods.budget.listed import BUDGET_LEARNERS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,7 +12,7 @@ from bayescascade.cli.listed import label_of
 from bayescascade.cli.near_best import beside, check_top, with_near_best
 from bayescascade.cli.options import COLUMN_OPTIONS, OUTPUT_OPTIONS, TARGET_OPTION, with_options
 from bayescascade.cli.reading import with_reading
-from bayescascade.methods.rules.parameters import LabelListParameters
+from bayescascade.methods.lists.parameters import LabelListParameters
 
 if TYPE_CHECKING:
     from bayescascade.report.page import Page

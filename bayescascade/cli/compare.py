@@ -13,7 +13,7 @@ from bayescascade.cli.options import COLUMN_OPTIONS, split_commas, with_options
 from bayescascade.cli.output import echo_page, note
 from bayescascade.cli.progress_lines import count_progress
 from bayescascade.cli.reading import with_reading
-from bayescascade.methods.listed import DENSITIES
+from bayescascade.methods.density.listed import DENSITIES
 from bayescascade.model.parameters import ComparisonParameters
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def compare(data: tuple[str, ...], **options: Any) -> tuple[Task, TrainingData]:
     models = _models(options["models"] or ",".join(each.name for each in _QUICK))
     task = outputs_of(options, {f"DATA {path}": path for path in data})
     tables = _read_tables(data, task.declared)
-    from bayescascade.methods.comparing import compare as learn_and_score
+    from bayescascade.methods.density.comparing import compare as learn_and_score
 
     how: dict[str, Any] = parameters_of(options, ComparisonParameters)
     seed = how.setdefault("random_state", secrets.randbits(64))

@@ -10,7 +10,7 @@ from bayescascade.cli.options import CHOICE_OPTIONS, TARGET_OPTION, with_options
 from bayescascade.cli.output import csv_texts, write_texts
 from bayescascade.cli.reading import with_reading
 from bayescascade.cli.splitting import SPLIT_SEED, read_split, test_share_option
-from bayescascade.methods.neighbors.parameters import CompressionParameters
+from bayescascade.methods.compress.parameters import CompressionParameters
 
 if TYPE_CHECKING:
     from bayescascade.data.splitting import SplitRows

@@ -11,11 +11,11 @@ from bayescascade.cli.learning import Task, TrainingData, learning, outputs_of
 from bayescascade.cli.options import COLUMN_OPTIONS, split_commas, with_options
 from bayescascade.cli.output import interrupted
 from bayescascade.cli.reading import with_reading
-from bayescascade.methods.cascades.parameters import EVIDENCE_MODELS
+from bayescascade.methods.density.trees.parameters import EVIDENCE_MODELS
 from bayescascade.model.parameters import MemoryParameters
 
 if TYPE_CHECKING:
-    from bayescascade.methods.cascades.evidence_grid import EvidenceGrid
+    from bayescascade.methods.density.trees.evidence_grid import EvidenceGrid
 
 LIMITS: Models = {"": MemoryParameters}
 _ENDED = "only finished models are listed"
@@ -53,7 +53,7 @@ def evidence(data: str, **options: Any) -> tuple[Task, TrainingData]:
     grid = parse_grid(options["grid"])
     task = outputs_of(options, {})
     from bayescascade.cli.rows import read_table
-    from bayescascade.methods.cascades.evidence_grid import evidence as evidence_of
+    from bayescascade.methods.density.trees.evidence_grid import evidence as evidence_of
 
     table = read_table(data, **task.declared)
     limits = parameters_of(options, MemoryParameters)

@@ -10,7 +10,7 @@ from bayescascade.cli.learning import Task, TrainingData, learning, set_up
 from bayescascade.cli.near_best import beside, check_top, with_near_best
 from bayescascade.cli.options import COLUMN_OPTIONS, OUTPUT_OPTIONS, with_options
 from bayescascade.cli.reading import with_reading
-from bayescascade.methods.listed import DENSITIES
+from bayescascade.methods.density.listed import DENSITIES
 
 LISTED = {name: each for name, each in DENSITIES.items() if each.is_fitted}
 MODELS: Models = {name: each.parameters for name, each in LISTED.items()}

@@ -10,7 +10,7 @@ from bayescascade.cli.file_types import INPUT
 from bayescascade.cli.learning import Task, TrainingData, learning, outputs_of, set_up
 from bayescascade.cli.options import CHOICE_OPTIONS, SAVE_OPTION, Bounds, listed, with_options
 from bayescascade.cli.reading import with_reading
-from bayescascade.methods.rado.parameters import (
+from bayescascade.methods.rados.parameters import (
     FeatureParameters,
     GaussianParameters,
     LearnerParameters,
@@ -18,7 +18,7 @@ from bayescascade.methods.rado.parameters import (
 )
 
 if TYPE_CHECKING:
-    from bayescascade.methods.rado.rados import Rados
+    from bayescascade.methods.rados.rados import Rados
     from bayescascade.report.page import Page
 
 LEARNED: Models = {"": LearnerParameters}
@@ -88,7 +88,7 @@ def make(data: str, **options: Any) -> tuple[Task, TrainingData]:
 def _made(data: str, options: dict[str, Any]) -> "Rados":
     """Read rows, and return their sums with the privacy of the options."""
     from bayescascade.cli.rows import open_rows, read_labeled, read_typed
-    from bayescascade.methods.rado.rados import Rados
+    from bayescascade.methods.rados.rados import Rados
 
     feature, epsilon = options["feature"], options["epsilon"]
     like = None if options["like"] is None else Rados.load(options["like"])
@@ -149,7 +149,7 @@ def fit(files: tuple[str, ...], **options: Any) -> tuple[Task, TrainingData]:
         options["learner"] = "boost"  # of which these come first
     inputs = {f"FILES {k + 1}": path for k, path in enumerate(files)}
     task = set_up("RadoBoostClassifier", inputs, options, LearnerParameters)
-    from bayescascade.methods.rado.rados import Rados
+    from bayescascade.methods.rados.rados import Rados
 
     parts = [Rados.load(path) for path in files]
     return task, TrainingData(

@@ -1,7 +1,7 @@
 """Declarations of estimators for commands that choose among several by name.
 
 A declaration is next to the family's parameters, has no slow imports, and is listed in
-`bayescascade.methods.listed`.
+the `listed` of its group in `bayescascade.methods`.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -19,7 +19,7 @@ from sklearn.base import clone
 from bayescascade import AutoBudgetClassifier
 from bayescascade.costs.choice import FEW_ROWS
 from bayescascade.costs.classifier import BudgetedClassifier
-from bayescascade.methods.listed import IN_TURN
+from bayescascade.methods.budget.listed import IN_TURN
 from tests.benchmarks.budget_data import DATA_SETS, REAL_COSTS, costs_of, split
 from tests.benchmarks.budget_results import summed
 from tests.benchmarks.figures import parser, say

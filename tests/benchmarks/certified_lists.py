@@ -15,8 +15,8 @@ import pandas as pd
 import samplers
 from bayescascade import DensityRuleList, RuleListClassifier
 from bayescascade.data.table import Table
-from bayescascade.methods.rules.exact import best_list
-from bayescascade.methods.rules.posterior import (
+from bayescascade.methods.lists.exact import best_list
+from bayescascade.methods.lists.posterior import (
     DensityListPosterior,
     LabelListPosterior,
 )

@@ -16,7 +16,7 @@ from dask.distributed import Client, LocalCluster
 from distributed.comm.tcp import TCP
 
 import samplers
-from bayescascade.methods.cascades.posterior import LeafPosterior
+from bayescascade.methods.density.trees.posterior import LeafPosterior
 from tests.benchmarks.workloads import distinct_table
 
 MEGABYTE = 1e6

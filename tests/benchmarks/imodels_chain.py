@@ -13,7 +13,7 @@ from time import perf_counter
 import numpy as np
 from imodels.rule_list.bayesian_rule_list import brl_util
 
-from bayescascade.methods.rules.rule_list import RuleList
+from bayescascade.methods.lists.rule_list import RuleList
 
 
 class ImodelsChain:

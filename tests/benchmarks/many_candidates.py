@@ -10,8 +10,8 @@ from time import perf_counter
 
 import numpy as np
 
-from bayescascade.methods.rules.posterior import LabelListPosterior
-from bayescascade.methods.rules.rule_list import RuleList
+from bayescascade.methods.lists.posterior import LabelListPosterior
+from bayescascade.methods.lists.rule_list import RuleList
 from tests.benchmarks.workloads import distinct_table
 
 N_ROWS = 100_000

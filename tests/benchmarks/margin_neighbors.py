@@ -23,9 +23,9 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from bayescascade import MarginNeighborsClassifier
-from bayescascade.methods.margin_neighbors.margins import probabilities_of
-from bayescascade.methods.margin_neighbors.nearest_fitting import ValidationRoutes
-from bayescascade.methods.margin_neighbors.rule import NEVER, Rule
+from bayescascade.methods.budget.neighbors.margins import probabilities_of
+from bayescascade.methods.budget.neighbors.nearest_fitting import ValidationRoutes
+from bayescascade.methods.budget.neighbors.rule import NEVER, Rule
 from tests.benchmarks import budget_methods as peers
 from tests.benchmarks.budget_data import DATA_SETS, REAL_COSTS, Split, costs_of, split
 from tests.benchmarks.budget_results import standard_error

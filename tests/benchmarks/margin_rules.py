@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from bayescascade.methods.margin_neighbors.nearest_fitting import ValidationRoutes, best_within
-from bayescascade.methods.margin_neighbors.rule import NEVER
+from bayescascade.methods.budget.neighbors.nearest_fitting import ValidationRoutes, best_within
+from bayescascade.methods.budget.neighbors.rule import NEVER
 from tests.benchmarks.budget_validation import Judged, commonest_label
 
 

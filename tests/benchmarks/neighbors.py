@@ -35,7 +35,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier, NeighborhoodComponentsAnalysis
 
 from bayescascade import NeighborCompressionClassifier
-from bayescascade.methods.neighbors.starting import shares_of_classes
+from bayescascade.methods.compress.starting import shares_of_classes
 from tests.benchmarks.figures import parser, say, timed
 
 RATIOS = (0.01, 0.02, 0.04, 0.08, 0.16)

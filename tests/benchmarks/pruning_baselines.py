@@ -23,12 +23,12 @@ import numpy as np
 from bayescascade.base.watch import watch_in_use
 from bayescascade.costs.limits import is_within
 from bayescascade.data.labels import TrainingRows
-from bayescascade.methods.forests.bags import out_of_bag
-from bayescascade.methods.prunings.budget_prune import BudgetPruneClassifier
-from bayescascade.methods.prunings.given_forest import count_classes
-from bayescascade.methods.prunings.path import choose_pruning, wrong_elsewhere
-from bayescascade.methods.prunings.program import Pruning, PruningProgram
-from bayescascade.methods.prunings.solvers import remove_features
+from bayescascade.methods.budget.forests.bags import out_of_bag
+from bayescascade.methods.budget.pruning.budget_prune import BudgetPruneClassifier
+from bayescascade.methods.budget.pruning.given_forest import count_classes
+from bayescascade.methods.budget.pruning.path import choose_pruning, wrong_elsewhere
+from bayescascade.methods.budget.pruning.program import Pruning, PruningProgram
+from bayescascade.methods.budget.pruning.solvers import remove_features
 
 _MOST_LEVELS = 20  # of a path that is not told any
 _ORDER_SHARE = 0.25  # at 1, removing what all trees begin with is as good as removing nothing
@@ -108,7 +108,7 @@ class GreedyPrune(BaselinePruner):
     """A forest from which features are removed one after the other.
 
     Trees are cut at every split on a removed feature. Each step removes the one that leaves the
-    least ``error + tradeoff x cost``; see `bayescascade.methods.prunings.solvers`, and F. Nan's
+    least ``error + tradeoff x cost``; see `methods.budget.pruning.solvers`, and F. Nan's
     thesis, Learning to predict under a budget (Boston University, 2018), section 4.5.
     """
 

@@ -30,10 +30,10 @@ from sklearn.model_selection import StratifiedKFold
 
 from bayescascade import PrivacyError, RadoBoostClassifier, Rados
 from bayescascade.data.given import GivenRows
-from bayescascade.methods.rado.protection import check_budget, cut_of
-from bayescascade.methods.rado.reading import read_rows
+from bayescascade.methods.rados.protection import check_budget, cut_of
+from bayescascade.methods.rados.reading import read_rows
 from tests.benchmarks.figures import parser, say
-from tests.methods.rado.problems import slow_adaboost
+from tests.methods.rados.problems import slow_adaboost
 
 N_FOLDS, N_ROUNDS, DELTA = 10, 1000, 1e-6
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)

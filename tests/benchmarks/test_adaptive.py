@@ -15,10 +15,10 @@ from threadpoolctl import threadpool_limits
 
 from bayescascade import AdaptiveClassifier, FeatureCosts
 from bayescascade.base.threads import single_threaded
-from bayescascade.methods.adaptive.growing import GateGrowth, Grower
-from bayescascade.methods.adaptive.linear import ColumnScaling
-from bayescascade.methods.adaptive.objective import GateProblem
-from bayescascade.methods.adaptive.selecting import SHARES, Choosing
+from bayescascade.methods.budget.gated.growing import GateGrowth, Grower
+from bayescascade.methods.budget.gated.linear import ColumnScaling
+from bayescascade.methods.budget.gated.objective import GateProblem
+from bayescascade.methods.budget.gated.selecting import SHARES, Choosing
 from tests.benchmarks.budget_data import letter_rows
 from tests.benchmarks.figures import Figure, timed
 

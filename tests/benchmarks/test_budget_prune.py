@@ -7,10 +7,10 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 
 from bayescascade import BudgetPruneClassifier
-from bayescascade.methods.prunings.solvers import FlowSolver
+from bayescascade.methods.budget.pruning.solvers import FlowSolver
 from tests.benchmarks.figures import Figure, timed
 from tests.benchmarks.workloads import rows_like_covertype
-from tests.methods.prunings.linear_program import relax
+from tests.methods.budget.pruning.linear_program import relax
 
 N_TREES, N_TRAINING, N_VALIDATION = 40, 15_000, 5_000
 TRADEOFFS = np.geomspace(1e-4, 0.05, 10)

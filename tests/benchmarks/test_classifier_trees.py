@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from bayescascade import CostSensitiveTreeClassifier, FeatureCosts, SubmodularTreeClassifier
-from bayescascade.methods.classifier_trees.basis import Basis
-from bayescascade.methods.classifier_trees.growing import GrowingRows, NodeGrowth, grow
+from bayescascade.methods.budget.classifier_trees.basis import Basis
+from bayescascade.methods.budget.classifier_trees.growing import GrowingRows, NodeGrowth, grow
 from tests.benchmarks.budget_data import letter_rows
 from tests.benchmarks.figures import Figure, timed
 

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from bayescascade import BranchPosterior, LeafPosterior, Table
-from bayescascade.methods.cascades.exact import solve, solve_by_tilts
-from bayescascade.methods.cascades.exact.lattice import Lattice, term_arrays
-from bayescascade.methods.cascades.exact.plan import SearchPlan
-from bayescascade.methods.cascades.exact.recursion import Recursion, count_all
+from bayescascade.methods.density.trees.exact import solve, solve_by_tilts
+from bayescascade.methods.density.trees.exact.lattice import Lattice, term_arrays
+from bayescascade.methods.density.trees.exact.plan import SearchPlan
+from bayescascade.methods.density.trees.exact.recursion import Recursion, count_all
 from tests.benchmarks.figures import ROOT, Figure
 
 N_ROWS = 5_000

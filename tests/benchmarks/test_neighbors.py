@@ -15,7 +15,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from threadpoolctl import threadpool_limits
 
 from bayescascade import NeighborCompressionClassifier
-from bayescascade.methods.neighbors.posterior import PrototypePosterior
+from bayescascade.methods.compress.posterior import PrototypePosterior
 from tests.benchmarks.figures import ROOT, Figure, timed
 from tests.benchmarks.neighbors import read, scaled
 

@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.ensemble import AdaBoostClassifier
 
 from bayescascade import Rados
-from bayescascade.methods.rado.boosting import boost
-from bayescascade.methods.rado.protection import cut_of, draw_agreements
-from bayescascade.methods.rado.signatures import draw_subsets
+from bayescascade.methods.rados.boosting import boost
+from bayescascade.methods.rados.protection import cut_of, draw_agreements
+from bayescascade.methods.rados.signatures import draw_subsets
 from tests.benchmarks.figures import ROOT, Figure, timed
 
 MILLION = """

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from bayescascade import RuleListClassifier
-from bayescascade.methods.rules.rule_list import RuleList
+from bayescascade.methods.lists.rule_list import RuleList
 from bayescascade.model.draws import diagnose_array
 from tests.benchmarks.figures import ROOT, Figure, timed
 from tests.benchmarks.workloads import binary_posterior, tic_tac_toe_posterior

@@ -11,10 +11,10 @@ import pytest
 from bayescascade import RuleListClassifier
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
-from bayescascade.methods.rules.antecedents import Condition, candidate_arrays
-from bayescascade.methods.rules.kernels.layout import new_space
-from bayescascade.methods.rules.kernels.volumes import first_log_volumes
-from bayescascade.methods.rules.parts import log_first_volumes
+from bayescascade.methods.lists.antecedents import Condition, candidate_arrays
+from bayescascade.methods.lists.kernels.layout import new_space
+from bayescascade.methods.lists.kernels.volumes import first_log_volumes
+from bayescascade.methods.lists.parts import log_first_volumes
 from tests.benchmarks.figures import ROOT, Figure, timed
 
 N_LISTS = 20

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bayescascade import LeafPosterior
-from bayescascade.methods.cascades.tree import Tree
+from bayescascade.methods.density.trees.tree import Tree
 from tests.benchmarks.figures import Figure
 from tests.benchmarks.workloads import distinct_table
 

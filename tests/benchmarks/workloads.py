@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from bayescascade import Table
-from bayescascade.methods.rules.posterior import LabelListPosterior
+from bayescascade.methods.lists.posterior import LabelListPosterior
 from tests.benchmarks.figures import ROOT
 
 N_LEVELS = 4

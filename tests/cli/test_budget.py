@@ -13,12 +13,12 @@ import bayescascade
 from bayescascade.base.watch import Watch
 from bayescascade.cli import budget as cli_budget
 from bayescascade.costs.feature_costs import FeatureCosts
-from bayescascade.methods.cost_trees import estimators as cost_trees
-from bayescascade.methods.forests.base import ForestClassifier
-from bayescascade.methods.forests.budgeted_forest import BudgetedForestClassifier
-from bayescascade.methods.listed import BUDGET_LEARNERS
-from bayescascade.methods.prunings.budget_prune import BudgetPruneClassifier
-from bayescascade.methods.prunings.solvers import Frontier
+from bayescascade.methods.budget.forests.base import ForestClassifier
+from bayescascade.methods.budget.forests.budgeted_forest import BudgetedForestClassifier
+from bayescascade.methods.budget.listed import BUDGET_LEARNERS
+from bayescascade.methods.budget.pruning.budget_prune import BudgetPruneClassifier
+from bayescascade.methods.budget.pruning.solvers import Frontier
+from bayescascade.methods.budget.single_trees import estimators as cost_trees
 from tests.cli.conftest import CLINIC, COSTS, assert_error, run
 
 PRUNED = ("--target", "outcome", "--costs", COSTS, "--seed", 0, "--trees", 2, "--method", "prune")

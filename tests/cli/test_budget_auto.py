@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import bayescascade
-from bayescascade.methods.auto_budget.trying import EFFORTS
-from bayescascade.methods.prunings.budget_prune import BudgetPruneClassifier
+from bayescascade.methods.budget.auto.trying import EFFORTS
+from bayescascade.methods.budget.pruning.budget_prune import BudgetPruneClassifier
 from tests.cli.conftest import CLINIC, COSTS, assert_error, run
 
 ASKED = ("--target", "outcome", "--costs", COSTS, "--seed", 0, "--trees", 2)

@@ -9,7 +9,7 @@ import pytest
 import bayescascade
 from bayescascade.cli import compress
 from tests.cli.conftest import assert_error, run
-from tests.methods.neighbors.problems import blobs
+from tests.methods.compress.problems import blobs
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bayescascade import LeafPosterior, Table
-from bayescascade.methods.cascades.exact import solve, solve_or_tilt
+from bayescascade.methods.density.trees.exact import solve, solve_or_tilt
 from tests.cli.conftest import TITANIC, assert_error, run
 
 
@@ -56,7 +56,8 @@ def test_ctrl_c_prints_what_was_finished(monkeypatch):
         solved.append(solve_or_tilt(*args, **options))
         return solved[0]
 
-    monkeypatch.setattr("bayescascade.methods.cascades.evidence_grid.solve_or_tilt", interrupted)
+    grid = "bayescascade.methods.density.trees.evidence_grid"
+    monkeypatch.setattr(f"{grid}.solve_or_tilt", interrupted)
     found = run("evidence", TITANIC, "--drop", "survived")
     assert found.exit_code == 130
     assert found.stdout.splitlines()[-1].startswith("leaf ")

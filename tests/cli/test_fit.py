@@ -9,9 +9,9 @@ import pytest
 import bayescascade
 from bayescascade.base.typed_words import words_of_commands
 from bayescascade.cli import learning
-from bayescascade.methods.cascade_mixtures.estimators import CascadeMixture
-from bayescascade.methods.cascades.estimators import LeafCascade
-from bayescascade.methods.rules.estimators import DensityRuleList
+from bayescascade.methods.density.cascade_mixtures.estimators import CascadeMixture
+from bayescascade.methods.density.trees.estimators import LeafCascade
+from bayescascade.methods.lists.estimators import DensityRuleList
 from bayescascade.model.trace import read_trace
 from tests.cli.conftest import TIC_TAC_TOE, TITANIC, assert_error, interrupted, run
 

@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 
 import bayescascade
-from bayescascade.methods.cascades import leaf_choice
-from bayescascade.methods.cascades.exact.recursion import Recursion
+from bayescascade.methods.density.trees import leaf_choice
+from bayescascade.methods.density.trees.exact.recursion import Recursion
 from tests.cli.conftest import TITANIC, run
 
 BRANCH = ("--model", "branch", "--leaf", "uniform", "--search", "exact", "--seed", 0)

@@ -11,7 +11,7 @@ import bayescascade
 from bayescascade import Rados
 from bayescascade.base.store import stored
 from tests.cli.conftest import assert_error, run
-from tests.methods.rado.problems import blobs
+from tests.methods.rados.problems import blobs
 
 
 @pytest.fixture

@@ -51,14 +51,14 @@ from bayescascade import (
 )
 from bayescascade.model.continuous import ContinuousPosterior
 from tests.methods.boxes import slow_moves as boxes
-from tests.methods.cascades.problems import MULTIWAY
-from tests.methods.classifier_trees import problems as classifiers, soft_trees
-from tests.methods.cost_trees import problems as trees
-from tests.methods.neighbors import problems as neighbors
-from tests.methods.prunings import problems as prunings
-from tests.methods.rado.problems import all_rados, blobs
-from tests.methods.rules.fits import boats
-from tests.methods.rules.problems import PAIR, SUPPORTED
+from tests.methods.budget.classifier_trees import problems as classifiers, soft_trees
+from tests.methods.budget.pruning import problems as prunings
+from tests.methods.budget.single_trees import problems as trees
+from tests.methods.compress import problems as neighbors
+from tests.methods.density.trees.problems import MULTIWAY
+from tests.methods.lists.fits import boats
+from tests.methods.lists.problems import PAIR, SUPPORTED
+from tests.methods.rados.problems import all_rados, blobs
 from tests.people import DECLARED, draw_people
 
 CHAINS = {

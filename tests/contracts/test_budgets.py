@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.tree import DecisionTreeClassifier
 
 from bayescascade import AutoBudgetClassifier, GatedSensorsClassifier, ParameterError
-from bayescascade.methods.cost_trees import estimators as cost_trees
-from bayescascade.methods.listed import BUDGET_LEARNERS
+from bayescascade.methods.budget.listed import BUDGET_LEARNERS
+from bayescascade.methods.budget.single_trees import estimators as cost_trees
 from tests.contracts.listed import COSTS, ESTIMATORS, fitted, rows
 
 ACQUIRING = [name for name, case in ESTIMATORS.items() if hasattr(case.make, "acquire")]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bayescascade.base import watch
-from bayescascade.methods.margin_neighbors import margins
+from bayescascade.methods.budget.neighbors import margins
 from tests.contracts.listed import ESTIMATORS, answers, rows
 
 LIMIT = 1.0

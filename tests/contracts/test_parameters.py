@@ -23,8 +23,10 @@ from bayescascade.cli.causal import MODELS as DIRECTIONS, causal
 from bayescascade.cli.classify import MODELS as LISTS, classify
 from bayescascade.cli.compress import MODELS as COMPRESSED, compress
 from bayescascade.cli.fit import LISTED as FITTED, MODELS, fit
-from bayescascade.methods.listed import BUDGET_LEARNERS, COMMANDS, DENSITIES
-from bayescascade.methods.rado.parameters import (
+from bayescascade.methods.budget.listed import BUDGET_LEARNERS
+from bayescascade.methods.density.listed import DENSITIES
+from bayescascade.methods.listed import COMMANDS
+from bayescascade.methods.rados.parameters import (
     FeatureParameters,
     GaussianParameters,
     SampleParameters,

@@ -18,7 +18,7 @@ from bayescascade import (
     Posterior,
     explore,
 )
-from bayescascade.methods.rules.list_posterior import RuleListPosterior
+from bayescascade.methods.lists.list_posterior import RuleListPosterior
 from bayescascade.model.trace import read_trace
 from samplers.types import (
     ProvidesAdvance,
@@ -33,8 +33,8 @@ from samplers.types import (
 from tests.commands import invoke
 from tests.contracts.listed import POSTERIORS, gibbs
 from tests.interrupts import interrupted
-from tests.methods.cascades import slow_moves as tree_moves
-from tests.methods.rules import slow_moves as list_moves
+from tests.methods.density.trees import slow_moves as tree_moves
+from tests.methods.lists import slow_moves as list_moves
 
 HOUSE = [name for name in POSTERIORS if name not in ("plane", "slope")]  # which offer no more
 

@@ -7,7 +7,7 @@ from sklearn.exceptions import NotFittedError
 
 from bayescascade import AcquisitionError, FeatureCosts
 from bayescascade.base.errors import ParameterError
-from tests.methods.forests.fits import COSTS, PlainForest, diagnoses, patients
+from tests.methods.budget.forests.fits import COSTS, PlainForest, diagnoses, patients
 
 RNG = np.random.default_rng(20260)
 FRAME = patients(RNG, 150, missing=0.1)

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 from bayescascade import FeatureCosts
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.costs.limits import is_within
-from tests.methods.forests import reference
+from tests.methods.budget.forests import reference
 
 BLOOD = FeatureCosts(
     {"blood": 2.1, "glucose": 15.51, "scan": 22.78, "age": 0},

@@ -8,7 +8,7 @@ from sklearn.ensemble import RandomForestClassifier
 from bayescascade import cost_accuracy_curve
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.model.standard_errors import share_error
-from tests.methods.forests.fits import COSTS, PlainForest, diagnoses, patients
+from tests.methods.budget.forests.fits import COSTS, PlainForest, diagnoses, patients
 
 
 @pytest.fixture(scope="module")

@@ -21,24 +21,28 @@ from scipy.special import logsumexp
 
 from bayescascade import BranchCascade, LeafCascade, explore
 from bayescascade.base.errors import TooLargeError
-from bayescascade.methods.cascades.exact import (
+from bayescascade.methods.budget.classifier_trees.posterior import solved
+from bayescascade.methods.budget.classifier_trees.rounding import (
+    rounding_of_leaf,
+    rounding_of_share,
+)
+from bayescascade.methods.density.trees.exact import (
     ExactCost,
     SummedPosterior,
     cost,
     solve,
     solve_by_tilts,
 )
-from bayescascade.methods.cascades.exact.passes import Passes
-from bayescascade.methods.cascades.exact.plan import SearchPlan
-from bayescascade.methods.cascades.exact.redraws import SubtreeRedraws
-from bayescascade.methods.cascades.exact.shared import SharedBoxes
-from bayescascade.methods.cascades.tree import block_codes
-from bayescascade.methods.classifier_trees.posterior import solved
-from bayescascade.methods.classifier_trees.rounding import rounding_of_leaf, rounding_of_share
+from bayescascade.methods.density.trees.exact.passes import Passes
+from bayescascade.methods.density.trees.exact.plan import SearchPlan
+from bayescascade.methods.density.trees.exact.redraws import SubtreeRedraws
+from bayescascade.methods.density.trees.exact.shared import SharedBoxes
+from bayescascade.methods.density.trees.tree import block_codes
 from tests.fuzz import lists
 from tests.fuzz.running import Found, Problem, main
-from tests.methods.cascades.exact.decimal_twin import AllTrees
-from tests.methods.cascades.exact.large_problems import (
+from tests.methods.budget.classifier_trees.test_purchase_proofs import alike, errors
+from tests.methods.density.trees.exact.decimal_twin import AllTrees
+from tests.methods.density.trees.exact.large_problems import (
     LargeProblem,
     draw_problem,
     problems_of_dependent,
@@ -46,7 +50,6 @@ from tests.methods.cascades.exact.large_problems import (
     problems_of_order,
     problems_of_sums,
 )
-from tests.methods.classifier_trees.test_purchase_proofs import alike, errors
 
 _OF_PURCHASES = (1, 6), (-7, 0), (-2, 6)
 """Powers of 10: numbers of rows, how far columns are apart, and weights."""

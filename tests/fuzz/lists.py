@@ -6,8 +6,8 @@
 from collections.abc import Callable
 
 from tests.fuzz.running import Check, Found, Problem, main
-from tests.methods.prunings import large as prunings
-from tests.methods.rules import large
+from tests.methods.budget.pruning import large as prunings
+from tests.methods.lists import large
 
 _MOST_CANDIDATES = 5
 

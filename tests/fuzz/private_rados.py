@@ -10,7 +10,7 @@ import pandas as pd
 
 from bayescascade import Rados
 from bayescascade.base.errors import BayesCascadeError
-from bayescascade.methods.rado import releases
+from bayescascade.methods.rados import releases
 from tests.fuzz.neighbors import (
     FORMS,
     check_alike,

@@ -88,7 +88,7 @@ def _feature(rng: np.random.Generator, _: NoiseSource, epsilon: float, __: float
             n_rados=size, noise="simulated", random_state=rng,
         )  # fmt: skip
 
-    from bayescascade.methods.rado.protection import coordinate_delta
+    from bayescascade.methods.rados.protection import coordinate_delta
 
     draws = {one.tobytes(): iter(sums(one, _N_RUNS).values[:, 0].tolist()) for one in (codes, near)}
     delta = min(0.99, coordinate_delta(n, 0, epsilon))

@@ -10,10 +10,10 @@ import numpy as np
 from bayescascade.methods.causal import protection as directions
 from bayescascade.methods.causal.regression import GaussianFeatures
 from bayescascade.methods.causal.scores import log_iqr, score_of
-from bayescascade.methods.rado import protection
+from bayescascade.methods.rados import protection
 from bayescascade.privacy.mechanisms import MOST_STEPS, grid_for
 from tests.fuzz.running import Found, Problem
-from tests.methods.rado.problems import agreement_laws, smallest_delta
+from tests.methods.rados.problems import agreement_laws, smallest_delta
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 

@@ -7,7 +7,7 @@ import pytest
 
 from bayescascade import PrivateAdditiveNoiseModel
 from bayescascade.methods.causal import private, protection as directions
-from bayescascade.methods.rado import private_rows, protection, rados, releases
+from bayescascade.methods.rados import private_rows, protection, rados, releases
 from bayescascade.privacy import accounting, mechanisms
 from tests.fuzz.privacy import CHECKS
 from tests.fuzz.running import search

@@ -19,11 +19,11 @@ def test_a_changed_digit_in_a_print_is_found(tmp_path, monkeypatch):
     shutil.copytree(package, tree / package.name, ignore=shutil.ignore_patterns("__pycache__"))
     for other in (Path(samplers.__file__).parent, golden.ROOT / "tests"):
         (tree / other.name).symlink_to(other)
-    changed = tree / package.name / "methods/histogram/estimators.py"
+    changed = tree / package.name / "methods/density/histogram/estimators.py"
     text = changed.read_text()
     changed.write_text(text.replace("- self.log_n_cells_)}", "- self.log_n_cells_, 2)}"))
     assert changed.read_text() != text
-    there = golden.outcomes(tree, tmp_path / "home", ["bayescascade.methods.histogram"])
+    there = golden.outcomes(tree, tmp_path / "home", ["bayescascade.methods.density.histogram"])
     monkeypatch.chdir(tmp_path)
     here = json.loads(json.dumps(outcomes.of_estimator(listed.ESTIMATORS["histogram"])))
     assert golden.first_difference(here["print"], there["histogram"]["print"]) is not None

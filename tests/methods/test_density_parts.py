@@ -8,10 +8,10 @@ from numpy.testing import assert_allclose
 
 from bayescascade import SmoothedHistogram
 from bayescascade.base.errors import DataError
-from tests.methods.cascades import problems as trees
-from tests.methods.cascades.test_density import density_of, grades
-from tests.methods.rules.lists import DOMAINS, cells_of
-from tests.methods.rules.test_density_list import incomes, random_list
+from tests.methods.density.trees import problems as trees
+from tests.methods.density.trees.test_density import density_of, grades
+from tests.methods.lists.lists import DOMAINS, cells_of
+from tests.methods.lists.test_density_list import incomes, random_list
 from tests.statistical.chi_square import fits
 
 MODELS = (trees.LEAF, trees.BRANCH, trees.INDEPENDENT)

@@ -16,8 +16,8 @@ import bayescascade
 from bayescascade import BranchCascade, LeafCascade
 from bayescascade.base.errors import ModelFileError
 from bayescascade.model.packing import _TYPES, Unpacked, narrow, pack
-from tests.methods.cascades import fits as trees
-from tests.methods.rules.fits import classifier, fitted as rules, people
+from tests.methods.density.trees import fits as trees
+from tests.methods.lists.fits import classifier, fitted as rules, people
 from tests.people import DECLARED
 
 MODELS = {

@@ -6,9 +6,9 @@ import numpy as np
 
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
-from bayescascade.methods.rules.antecedents import Antecedent, Condition
-from bayescascade.methods.rules.density_list import LearnedDensityList
-from bayescascade.methods.rules.label_list import LabelList
+from bayescascade.methods.lists.antecedents import Antecedent, Condition
+from bayescascade.methods.lists.density_list import LearnedDensityList
+from bayescascade.methods.lists.label_list import LabelList
 from tests.report.trees import TITANIC
 
 CREW_MEN = (Condition(0, 3, 4), Condition(1, 1, 2))

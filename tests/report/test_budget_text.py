@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from bayescascade import FeatureCosts
-from tests.methods.forests.fits import PlainForest
+from tests.methods.budget.forests.fits import PlainForest
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from bayescascade import Table
-from bayescascade.methods.listed import DENSITIES
+from bayescascade.methods.density.listed import DENSITIES
 from bayescascade.model.comparison import Comparison
 from bayescascade.model.halvings import Outcome
 from bayescascade.model.pictures import plot_comparisons

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
-from bayescascade.methods.rules.label_list import LabelList
+from bayescascade.methods.lists.label_list import LabelList
 from bayescascade.report.folding import folded, shown_nodes
 from bayescascade.report.html import to_html
 from bayescascade.report.page import Fold, Guided, Numbers, Pieces, PrintedTable, render

@@ -8,9 +8,9 @@ from rich.cells import cell_len
 
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
-from bayescascade.methods.rules.antecedents import Condition
-from bayescascade.methods.rules.density_list import LearnedDensityList
-from bayescascade.methods.rules.label_list import LabelList
+from bayescascade.methods.lists.antecedents import Condition
+from bayescascade.methods.lists.density_list import LearnedDensityList
+from bayescascade.methods.lists.label_list import LabelList
 from bayescascade.report.page import render
 from tests.report.lists import label_list, random_rules, titanic_list, wide_schema
 

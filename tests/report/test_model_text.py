@@ -8,9 +8,9 @@ import pytest
 
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
-from bayescascade.methods.cascades.counted_tree import CountedTree
-from bayescascade.methods.cascades.density import LearnedDensityTree
-from bayescascade.methods.cascades.estimators import LeafCascade
+from bayescascade.methods.density.trees.counted_tree import CountedTree
+from bayescascade.methods.density.trees.density import LearnedDensityTree
+from bayescascade.methods.density.trees.estimators import LeafCascade
 from bayescascade.model.draws import Diagnostic
 from bayescascade.model.kept_draws import Draws
 from bayescascade.model.summary import FitSummary

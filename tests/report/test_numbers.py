@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from bayescascade.methods.rules.models import label_intervals
+from bayescascade.methods.lists.models import label_intervals
 from bayescascade.report.numbers import (
     cells_text,
     cost_texts,

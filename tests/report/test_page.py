@@ -18,14 +18,14 @@ from bayescascade import (
 )
 from bayescascade.base.errors import ParameterError
 from bayescascade.costs.curve import cost_accuracy_curve
-from bayescascade.methods.cascades.evidence_grid import evidence
+from bayescascade.methods.density.trees.evidence_grid import evidence
 from bayescascade.model.comparison import Comparison
 from bayescascade.privacy.accounting import Cost
 from bayescascade.report.folding import folded
 from bayescascade.report.html import to_html
 from bayescascade.report.page import Fitting, Guided, Heading, PrintedTable as Numbers, render
 from tests.contracts.listed import gibbs
-from tests.methods.forests.fits import COSTS, PlainForest, diagnoses, patients
+from tests.methods.budget.forests.fits import COSTS, PlainForest, diagnoses, patients
 from tests.report.lists import label_list, titanic_list
 from tests.report.runs import toy_run
 from tests.report.test_comparison import comparison

@@ -18,12 +18,12 @@ from bayescascade.base.errors import DataError
 from bayescascade.base.files import FileError
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
-from bayescascade.methods.cascades.density import LearnedDensityTree
+from bayescascade.methods.density.trees.density import LearnedDensityTree
 from bayescascade.model.pictures import plot_ranks, plot_sizes, plot_traces
 from bayescascade.model.trace import Trace
 from bayescascade.report.pair_arcs import PairArcs, plot_arcs
 from tests.contracts.test_plots import assert_readable
-from tests.methods.cascades.fits import people
+from tests.methods.density.trees.fits import people
 from tests.report.runs import toy_run
 from tests.report.trees import TITANIC, density_tree, random_density, titanic_tree
 

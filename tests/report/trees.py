@@ -8,8 +8,8 @@ import numpy as np
 
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
-from bayescascade.methods.cascades.density import LearnedDensityTree
-from bayescascade.methods.cascades.tree import Tree, leaf_boxes, level_starts, levels_left
+from bayescascade.methods.density.trees.density import LearnedDensityTree
+from bayescascade.methods.density.trees.tree import Tree, leaf_boxes, level_starts, levels_left
 
 TITANIC = Schema(
     (

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 import samplers
-from bayescascade.methods.classifier_trees.posterior import SubmodularTreePosterior
-from bayescascade.methods.cost_trees.posterior import BudgetTreePosterior
-from bayescascade.methods.prunings.posterior import PruningPosterior
-from bayescascade.methods.rules.kernels import layout
-from bayescascade.methods.rules.list_posterior import RuleListPosterior
-from tests.methods.cascades.problems import Model, Problem as TreeProblem, listed_moves
-from tests.methods.classifier_trees import problems as purchase_problems
-from tests.methods.cost_trees import problems as tree_problems, slow_moves as tree_moves
-from tests.methods.prunings import problems as pruning_problems, slow_moves as pruning_moves
-from tests.methods.rules import slow_moves as list_moves
-from tests.methods.rules.problems import PARAMETERS, Problem as ListProblem, Remembered
+from bayescascade.methods.budget.classifier_trees.posterior import SubmodularTreePosterior
+from bayescascade.methods.budget.pruning.posterior import PruningPosterior
+from bayescascade.methods.budget.single_trees.posterior import BudgetTreePosterior
+from bayescascade.methods.lists.kernels import layout
+from bayescascade.methods.lists.list_posterior import RuleListPosterior
+from tests.methods.budget.classifier_trees import problems as purchase_problems
+from tests.methods.budget.pruning import problems as pruning_problems, slow_moves as pruning_moves
+from tests.methods.budget.single_trees import problems as tree_problems, slow_moves as tree_moves
+from tests.methods.density.trees.problems import Model, Problem as TreeProblem, listed_moves
+from tests.methods.lists import slow_moves as list_moves
+from tests.methods.lists.problems import PARAMETERS, Problem as ListProblem, Remembered
 from tests.samplers.exhaustive import transition_matrix
 from tests.statistical.chi_square import independent_steps
 from tests.statistical.proposals import one_step, without_hastings

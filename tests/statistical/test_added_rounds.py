@@ -9,7 +9,7 @@ import pytest
 from bayescascade.model import rounds as rounds_module
 from bayescascade.model.rounds import Rounds
 from bayescascade.model.search import Search
-from tests.methods.rules.problems import SUPPORTED
+from tests.methods.lists.problems import SUPPORTED
 from tests.statistical.spaces import lists
 
 SPACE = lists(SUPPORTED)

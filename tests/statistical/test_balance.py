@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tests.methods.cascades import problems as cascades
-from tests.methods.cascades.problems import LEAF
+from tests.methods.density.trees import problems as cascades
+from tests.methods.density.trees.problems import LEAF
 from tests.samplers.exhaustive import enumerate_states
 from tests.statistical import tiny_spaces as tiny
 from tests.statistical.spaces import Space, each, trees

@@ -10,11 +10,11 @@ import samplers
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
 from bayescascade.data.table import Table
-from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
-from bayescascade.methods.rules.posterior import DensityListPosterior, LabelListPosterior
+from bayescascade.methods.density.trees.posterior import BranchPosterior, LeafPosterior
+from bayescascade.methods.lists.posterior import DensityListPosterior, LabelListPosterior
 from tests import reference, rules_reference
-from tests.methods.cascades.problems import Problem as TreeProblem
-from tests.methods.rules.problems import CONTINUOUS, NOMINAL, TARGET, Problem, cell_of
+from tests.methods.density.trees.problems import Problem as TreeProblem
+from tests.methods.lists.problems import CONTINUOUS, NOMINAL, TARGET, Problem, cell_of
 from tests.statistical.chi_square import fits
 
 N_TRUTHS, N_WRONG = 400, 200

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 import samplers
-from bayescascade.methods.cascades import tree_posterior
-from bayescascade.methods.cascades.kernels.sweep import sweep
-from bayescascade.methods.rules.kernels import layout
-from bayescascade.methods.rules.list_posterior import RuleListPosterior
-from bayescascade.methods.rules.rule_list import RuleList
-from tests.methods.cascades import problems as cascades
-from tests.methods.cascades.problems import INCLUSION, LEAF
-from tests.methods.rules import problems as rules
+from bayescascade.methods.density.trees import tree_posterior
+from bayescascade.methods.density.trees.kernels.sweep import sweep
+from bayescascade.methods.lists.kernels import layout
+from bayescascade.methods.lists.list_posterior import RuleListPosterior
+from bayescascade.methods.lists.rule_list import RuleList
+from tests.methods.density.trees import problems as cascades
+from tests.methods.density.trees.problems import INCLUSION, LEAF
+from tests.methods.lists import problems as rules
 from tests.statistical import tiny_spaces as tiny
 from tests.statistical.chi_square import fits
 from tests.statistical.spaces import Space, each, lists, trees

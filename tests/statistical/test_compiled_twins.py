@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bayescascade.methods.cascades.density import LearnedDensityTree
-from bayescascade.methods.rules.parts import log_first_volumes
+from bayescascade.methods.density.trees.density import LearnedDensityTree
+from bayescascade.methods.lists.parts import log_first_volumes
 
 STEPS = """
 import json
@@ -34,7 +34,7 @@ for name, posterior in posteriors:
 
 
 def _cascades():
-    from tests.methods.cascades import problems as tiny
+    from tests.methods.density.trees import problems as tiny
 
     plain = (tiny.ORDINAL, tiny.BINS, tiny.FRACTIONAL, tiny.MIXED_WAYS)
     chosen = [*product(plain, tiny.MODELS), *tiny.WITH_OPTIONS]
@@ -52,7 +52,7 @@ def _cascades():
 
 
 def _rules():
-    from tests.methods.rules import problems as tiny
+    from tests.methods.lists import problems as tiny
 
     larger = tiny.Problem("larger", tiny.KINDS, (4, 5, 4), 3, (1,), n_rows=150, fractional=True)
     labeled = tiny.Problem("labeled", tiny.KINDS, (4, 5, 4), 2, (1,), n_classes=3, n_rows=300)
@@ -77,8 +77,8 @@ def rules_of(posterior, chosen):
 
 
 def _budgets():
-    from tests.methods.cost_trees import problems as trees
-    from tests.methods.prunings import problems as prunings
+    from tests.methods.budget.pruning import problems as prunings
+    from tests.methods.budget.single_trees import problems as trees
 
     larger = trees.TreeProblem("larger", (4, 5, 3), 9, n_rows=150, n_classes=3, fractional=True)
     wide = prunings.PruningProblem("wide", ((-1, 0, 1, 1, 0, 4, 5),) * 6, n_uses=40, tradeoff=0.1)
@@ -135,8 +135,8 @@ def test_kernels_stay_within_their_arrays(name, tmp_path):
 
 
 VOLUMES = """
-from bayescascade.methods.rules.antecedents import Condition
-from bayescascade.methods.rules.parts import log_first_volumes
+from bayescascade.methods.lists.antecedents import Condition
+from bayescascade.methods.lists.parts import log_first_volumes
 from bayescascade.data.schema import Schema
 from bayescascade.data.column import Column
 

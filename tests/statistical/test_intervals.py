@@ -17,16 +17,16 @@ from scipy.stats import binom, multinomial
 
 import bayescascade
 import samplers
-from bayescascade.methods.cascades import counted_tree
-from bayescascade.methods.cascades.counted_tree import density_intervals
-from bayescascade.methods.cascades.models import LeafModel
+from bayescascade.methods.density.trees import counted_tree
+from bayescascade.methods.density.trees.counted_tree import density_intervals
+from bayescascade.methods.density.trees.models import LeafModel
 from bayescascade.methods.effects.adjustment import Nuisance
 from bayescascade.methods.effects.measured import EffectSlope
 from bayescascade.methods.effects.problem import TreatedRows, posed
-from bayescascade.methods.rules.averages import average_intervals
-from bayescascade.methods.rules.label_list import LabelList
-from bayescascade.methods.rules.models import label_intervals
-from bayescascade.methods.rules.posterior import LabelListPosterior
+from bayescascade.methods.lists.averages import average_intervals
+from bayescascade.methods.lists.label_list import LabelList
+from bayescascade.methods.lists.models import label_intervals
+from bayescascade.methods.lists.posterior import LabelListPosterior
 from bayescascade.model.scores import LabelScores
 from bayescascade.model.standard_errors import (
     WeightedMean,
@@ -39,7 +39,7 @@ from bayescascade.model.standard_errors import (
     splits_error,
 )
 from tests import rules_reference
-from tests.methods.cascades.test_intervals import BLUE, DRY, GREY, SCHEMA, TWO, counted
+from tests.methods.density.trees.test_intervals import BLUE, DRY, GREY, SCHEMA, TWO, counted
 from tests.statistical.test_calibration import TARGET, Column, LabelLists, Schema, Table
 
 LEAST = 0.93
@@ -391,7 +391,7 @@ def test_rules_that_were_found_in_the_same_rows(rng):
 
 @pytest.mark.slow
 def test_densities_of_a_tree(rng, monkeypatch):
-    """Of leaves with few rows or none; `tests/methods/cascades/test_intervals.py` is exact."""
+    """Of leaves with few rows or none; `tests/methods/density/trees/test_intervals.py` is exact."""
     monkeypatch.setattr(counted_tree, "N_DRAWS", 400)
     assert densities_of(2, rng) >= 0.91  # a standard error is 0.01, and draws are few
     assert densities_of(30, rng, times=4.0) < 0.85

@@ -7,9 +7,9 @@ import pytest
 
 import samplers
 from tests import rules_reference
-from tests.methods.cascades import problems as cascades
-from tests.methods.cascades.problems import INCLUSION, LEAF
-from tests.methods.rules import problems as rules
+from tests.methods.density.trees import problems as cascades
+from tests.methods.density.trees.problems import INCLUSION, LEAF
+from tests.methods.lists import problems as rules
 from tests.statistical import tiny_spaces as tiny
 from tests.statistical.chi_square import fits
 from tests.statistical.spaces import Space, each, lists, trees

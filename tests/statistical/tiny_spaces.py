@@ -2,14 +2,20 @@
 
 import numpy as np
 
-from bayescascade.methods.cascades.tree import Tree
-from bayescascade.methods.rules.rule_list import RuleList
-from tests.methods.cascades import problems as cascades
-from tests.methods.cascades.problems import BRANCH, GENERATIVE, INCLUSION, INDEPENDENT_BRANCH, LEAF
-from tests.methods.classifier_trees import problems as classifiers
-from tests.methods.cost_trees import problems as budgeted
-from tests.methods.prunings import problems as prunings
-from tests.methods.rules import problems as rules
+from bayescascade.methods.density.trees.tree import Tree
+from bayescascade.methods.lists.rule_list import RuleList
+from tests.methods.budget.classifier_trees import problems as classifiers
+from tests.methods.budget.pruning import problems as prunings
+from tests.methods.budget.single_trees import problems as budgeted
+from tests.methods.density.trees import problems as cascades
+from tests.methods.density.trees.problems import (
+    BRANCH,
+    GENERATIVE,
+    INCLUSION,
+    INDEPENDENT_BRANCH,
+    LEAF,
+)
+from tests.methods.lists import problems as rules
 from tests.statistical.spaces import Space, bought, budgets, cuts, lists, trees
 
 TREES = [

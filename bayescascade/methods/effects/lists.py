@@ -30,7 +30,7 @@ from bayescascade.data.declarations import Declarations
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import LabeledRows
 from bayescascade.data.schema import Schema
-from bayescascade.methods.rules.antecedents import (
+from bayescascade.methods.lists.antecedents import (
     Antecedent,
     Antecedents,
     Condition,
@@ -38,9 +38,9 @@ from bayescascade.methods.rules.antecedents import (
     conditions_of,
     mine_antecedents,
 )
-from bayescascade.methods.rules.classifier import RuleListClassifier
-from bayescascade.methods.rules.exact import best_list
-from bayescascade.methods.rules.parts import parts_of_codes
+from bayescascade.methods.lists.classifier import RuleListClassifier
+from bayescascade.methods.lists.exact import best_list
+from bayescascade.methods.lists.parts import parts_of_codes
 
 _SOFTNESS = 0.5  # v of a row with mean |h|
 _GRID = 16  # weights of labels are multiples of 1 / this

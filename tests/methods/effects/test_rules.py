@@ -10,7 +10,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from bayescascade import DataError, EffectRules
 from bayescascade.data.table import Table
 from bayescascade.methods.effects.lists import best_tree, find_associations, rows_with
-from bayescascade.methods.rules.antecedents import Condition
+from bayescascade.methods.lists.antecedents import Condition
 
 N_SETS = 200
 

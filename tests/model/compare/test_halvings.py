@@ -17,7 +17,7 @@ from bayescascade import (
     Table,
 )
 from bayescascade.data.splitting import with_weights
-from bayescascade.methods.listed import DENSITIES
+from bayescascade.methods.density.listed import DENSITIES
 from bayescascade.model import halvings
 from bayescascade.model.halvings import Contender, Learned, best_of, outcomes_of
 from tests.cli.conftest import DATA, TITANIC

@@ -1,0 +1,1 @@
+"""Classifiers within a budget of features."""

@@ -1,0 +1,1 @@
+"""Densities: trees, mixtures, histograms, and the choice and average of them."""
