@@ -91,11 +91,6 @@ def test_damaged_leaves_are_refused(name, tmp_path, monkeypatch):
     assert wrong == []
 
 
-def shared(node):
-    """Return a node whose two children are one."""
-    return {**node, "children": [0, 0]}
-
-
 FORGED = [
     ("leaf exact", "tree/feature/0", 99),
     ("leaf exact", "tree/parent/1", 10**30),
@@ -130,6 +125,7 @@ FORGED = [
     ),
     ("labels", "parameters/max_size", 1),
     ("det", "parameters/complexity", 0.5),
+    ("det", "tree", lambda _: record_of(fitted("leaf exact"))["tree"]),
     ("det", "tree/feature/0", 99),
     ("det", "tree/parent/1", -1),
     ("histogram", "cells/0/0", 99),
@@ -147,8 +143,9 @@ FORGED = [
     ("continuous", "mixture/tables", {"type": "<u4", "size": 3, "data": "eJw="}),
     ("mixture", "mixture/classes/0/tables/0/0", 0.9),
     ("mixture", "mixture/classes/0/parents", [2, 0, 1, 1]),
-    ("classifiers", "tree/nodes/0", shared),
-    ("classifiers", "tree/nodes/0/bought", []),
+    ("classifiers", "tree/nodes/0", lambda node: {**node, "children": [0, 0]}),
+    ("classifiers", "tree/nodes/2", lambda node: {**node, "children": [1, 4]}),
+    ("classifiers", "tree/nodes/0", lambda node: {**node, "bought": [], "gains": []}),
     ("classifiers", "tree/nodes/1/leaf/coefficients", [[1.0]]),
     ("margins", "asks/rule/n_neighbors", 151),
     ("margins", "asks/neighborhoods/labels", [0] * 150),

@@ -137,6 +137,7 @@ def test_compiled_posteriors_offer_every_hook(name):
     # steps add up small changes: what they add up to must stay what it is called
     state, counts = posterior.advance(np.random.default_rng(2), starts[0], 5000, 0.5)
     assert counts.log_density == pytest.approx(posterior.log_density(state), abs=1e-9)
+    assert sum(counts.proposed.values()) == 5000
     best = posterior.log_density(counts.best_state)
     assert counts.best_log_density == pytest.approx(best, abs=1e-9)
     assert best >= counts.log_density - 1e-9

@@ -86,3 +86,14 @@ def test_chains_follow_if_there_are_too_many_lists(monkeypatch):
     assert model.summary_.method == "anneal+metropolis"
     assert model.summary_.reason == "an exact search needs more work than is allowed"
     assert not model.near_best(1).is_complete
+
+
+def test_ctrl_c_in_a_sum_gives_a_list(monkeypatch):
+    def interrupt(*_args, **_named):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("bayescascade.methods.lists.exact.sums.layers_of", interrupt)
+    frame = draw_people(150, 0)
+    model = RuleListClassifier(random_state=0).fit(frame[["sex"]], frame["crew"])
+    assert model.summary_.interrupted
+    assert "interrupted: best found so far" in str(model)

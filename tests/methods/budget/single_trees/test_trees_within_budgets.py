@@ -7,6 +7,7 @@ from bayescascade import BudgetPruneClassifier, BudgetTreeClassifier
 from bayescascade.base.errors import ParameterError
 from bayescascade.methods.budget.forests.base import ForestClassifier
 from bayescascade.methods.budget.single_trees import estimators
+from tests.interrupts import interrupted
 from tests.methods.budget.forests.test_buying_nothing import is_worth_it, table
 
 QUICK = {"n_steps": 200, "n_chains": 1, "n_jobs": 1, "random_state": 0}
@@ -131,3 +132,17 @@ def test_effort_lengthens_the_chains_of_a_budget(monkeypatch):
         return sum(counts.sum() for counts in fitted.run_.proposed.values())
 
     assert [proposed(effort) for effort in ("quick", "normal", "thorough")] == [8, 30, 150]
+
+
+@pytest.mark.slow
+def test_ctrl_c_leaves_the_trees_that_were_tried(monkeypatch):
+    """What the first tradeoffs found is not lost, and not called finished."""
+    X, y = table(0, is_learnable=True)
+    sample = interrupted(8, BudgetTreeClassifier._sample)
+    monkeypatch.setattr(BudgetTreeClassifier, "_sample", sample)
+    fitted = tree().fit(X, y)
+    assert fitted.choice_.is_better
+    assert "interrupted: best found so far" in str(fitted)
+    sample.n_calls, sample.at = 0, 1
+    with pytest.raises(KeyboardInterrupt):
+        tree().fit(X, y)
