@@ -218,7 +218,12 @@ def _ended_words(model: Any, words: str) -> str:
 def on_folds(
     model: Any, X: Any, labels: Any, weights: Any, n_folds: int | None, name: str
 ) -> "HeldOut | None":
-    """Return the measures of a fitted classifier with `fold_model`; None for 0 folds."""
+    """Return the measures of a fitted classifier; None for 0 folds.
+
+    Its method `fold_model`, if it has one, returns a cheaper model for folds, and words for it.
+    """
+    from sklearn.base import clone
+
     from bayescascade.model import held_out
     from bayescascade.model.search import seed_sequence
 
@@ -231,16 +236,19 @@ def on_folds(
         return held_out.HeldOut(reason="because there is a --time-limit; use --cv 5 to measure it")
     default = held_out.default_folds(X, len(model.classes_))
     folds, is_once = default if n_folds is None else (n_folds, False)
-    of_fold, effort = model.fold_model()
+    of_fold, effort = model.fold_model() if hasattr(model, "fold_model") else (clone(model), "")
+    has_seed = "random_state" in model.get_params()
 
     def fit(X: Any, y: Any, weights: Any, seed: int) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # chains of folds are short, and the print says so
-            return copy(of_fold).set_params(random_state=seed).fit(X, y, weights)
+            given = {"random_state": seed} if has_seed else {}
+            return copy(of_fold).set_params(**given).fit(X, y, weights)
 
     return held_out.measure(
-        fit, X, labels, weights, seed_sequence(model.random_state).spawn(3)[2], name=name,
-        effort=effort, n_folds=folds, is_once=is_once, positive=model.positive_,
+        fit, X, labels, weights,
+        seed_sequence(model.random_state if has_seed else 0).spawn(3)[2], name=name,
+        effort=effort, n_folds=folds, is_once=is_once, positive=getattr(model, "positive_", None),
         variants=getattr(model, "variants", None),
     )  # fmt: skip
 
