@@ -33,7 +33,7 @@ def best_found(model: str, frame: pd.DataFrame, expected: float) -> LeafCascade 
     options = {
         "ordinal": LEVELS,
         "search": "anneal",
-        "n_steps": 40_000,
+        "n_steps": 10_000,
         "n_chains": 1,
         "random_state": 0,
     }
