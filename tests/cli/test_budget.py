@@ -65,6 +65,8 @@ def test_few_rows_choose_by_cross_validation(method, tmp_path, monkeypatch):
         assert (nothing[0], bought[0]) == ("nothing", "4")
         buys_nothing.append(nothing[1:6] == bought[1:6])  # cost and error
         assert "note: " in found.stderr or not buys_nothing[-1]
+        if buys_nothing[-1]:
+            break
     assert any(buys_nothing)
     if method != "forest":  # of others nothing may be left anyway
         return
