@@ -52,9 +52,17 @@ class PurchaseChoice:
     commonest: str  # the most common class
 
     @classmethod
-    def of(cls, rows: str, wrong: Flags, nothing: Flags, training: TrainingRows) -> Self:
-        """Return the choice by the wrongly classified rows, (n_rows,) bool each."""
-        return cls.between(rows, wrong, nothing, training.classes.tolist()[training.commonest])
+    def of(
+        cls, rows: str, wrong: Flags, nothing: Flags, training: TrainingRows,
+        judged: Flags | Integers | None = None,
+    ) -> Self:  # fmt: skip
+        """Return the choice by the wrongly classified rows, (n_rows,) bool each.
+
+        `judged` says which training rows these are, and so their weights; None for other rows.
+        """
+        weights = None if judged is None else training.weights[judged]
+        commonest = training.classes.tolist()[training.commonest]
+        return cls.between(rows, wrong, nothing, commonest, weights)
 
     @classmethod
     def between(
@@ -62,6 +70,8 @@ class PurchaseChoice:
         weights: Floats | None = None,
     ) -> Self:  # fmt: skip
         """Return the same, given the most common class, and weights of the rows (n_rows,)."""
+        if weights is not None and not weights.any():
+            weights = None  # no row counts more than others
         gains = nothing.astype(np.float64) - wrong
         error, of_nothing = np.average([wrong, nothing], axis=1, weights=weights).tolist()
         errors = error, of_nothing, gain_error(gains, weights)

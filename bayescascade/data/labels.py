@@ -192,8 +192,8 @@ class TrainingRows:
 
     @property
     def commonest(self) -> int:
-        """Position of the commonest class, the first of equals."""
-        return int(np.bincount(self.labels).argmax())
+        """Position of the class of most weight, the first of equals."""
+        return int(np.bincount(self.labels, self.weights).argmax())
 
     def part(self, chosen: Flags) -> "TrainingRows":
         """Return the rows in a mask (n_rows,) with their classes, without validation rows."""

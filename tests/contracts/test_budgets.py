@@ -5,7 +5,15 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.tree import DecisionTreeClassifier
 
-from bayescascade import AutoBudgetClassifier, GatedSensorsClassifier, ParameterError
+from bayescascade import (
+    AutoBudgetClassifier,
+    BudgetTreeClassifier,
+    CostWeightedLogisticClassifier,
+    GatedSensorsClassifier,
+    GreedyMiserClassifier,
+    MarginNeighborsClassifier,
+    ParameterError,
+)
 from bayescascade.methods.budget.listed import BUDGET_LEARNERS
 from bayescascade.methods.budget.single_trees import estimators as cost_trees
 from tests.contracts.listed import COSTS, ESTIMATORS, fitted, rows
@@ -121,3 +129,22 @@ def test_no_first_purchase_is_dear_and_bad(name, monkeypatch):
 def test_a_first_purchase_by_wrong_prices_is_found():
     """The broken twin takes the dearest column for the cheapest."""
     assert 0 in dominating("l1", [1000.0, 1.0, 2.0])
+
+
+WEIGHTED = [
+    BudgetTreeClassifier, GreedyMiserClassifier, CostWeightedLogisticClassifier,
+    MarginNeighborsClassifier,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("make", WEIGHTED, ids=lambda make: make.__name__)
+def test_buying_nothing_is_the_class_of_most_weight(make):
+    """Rows of "b" count ten times, so "b" is what is predicted if nothing is bought."""
+    X = np.random.default_rng(0).normal(size=(160, 4))
+    y = np.where(X[:, 0] < np.quantile(X[:, 0], 0.65), "a", "b")
+    model = make(budget=3.0, random_state=0)
+    weighted = model.fit(X, y, sample_weight=np.where(y == "b", 10.0, 1.0)).choice_
+    plain = model.fit(X, y).choice_
+    assert (weighted.commonest, plain.commonest) == ("b", "a")
+    assert weighted.error_of_nothing == pytest.approx(65 / (65 + 350), abs=0.03)
+    assert plain.error_of_nothing == pytest.approx(0.35, abs=0.03)

@@ -150,11 +150,10 @@ class ChosenTreeClassifier(WithinBudgets, BudgetedClassifier):
             if budget is not None and not model._reads_nothing:
                 said = best.tree.predict_proba(validation.rows).argmax(axis=1)
                 nothing = validation.labels != training.commonest
-                model._settle(
-                    PurchaseChoice.of(
-                        validation.words, said != validation.labels, nothing, training
-                    )
-                )
+                judged = None if validation.learns.all() else ~validation.learns
+                wrong = said != validation.labels
+                choice = PurchaseChoice.of(validation.words, wrong, nothing, trial.training, judged)
+                model._settle(choice)
             return model
         model._cut_down()
         model._measure(training.validation_rows, trial.watch)

@@ -94,9 +94,8 @@ def choice_of(
         wrong = forest.predict_proba(training.validation_rows).argmax(axis=1) != labels
         return PurchaseChoice.of("validation rows", wrong, labels != training.commonest, training)
     if learn is not None and (outside is None or is_few(training)):
-        return PurchaseChoice.of(
-            CROSSED, wrong_crossed(folds_of(training), training, learn), nothing, training
-        )
+        wrong = wrong_crossed(folds_of(training), training, learn)
+        return PurchaseChoice.of(CROSSED, wrong, nothing, training, np.arange(len(wrong)))
     if outside is None:
         return None
     is_judged = votes_of(forest, outside).any(axis=1)

@@ -145,7 +145,9 @@ class GatedClassifier(WithinBudgets, BudgetedClassifier):
                 wrongs.append(np.where(at.sent(validation.rows), validation.full_wrong, said))
             wrong = max(wrongs, key=np.mean)
             nothing = validation.labels != trial.training.commonest
-            model._settle(PurchaseChoice.of(validation.words, wrong, nothing, trial.training))
+            judged = None if validation.learns.all() else ~validation.learns
+            choice = PurchaseChoice.of(validation.words, wrong, nothing, trial.training, judged)
+            model._settle(choice)
         return model
 
     def _boosted_learner(

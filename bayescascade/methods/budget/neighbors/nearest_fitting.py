@@ -369,7 +369,9 @@ class ChosenNearest(NamedTuple):
         validation, n_settling = self.validation, self.validation.n_settling
         wrong = scored.routes.at_ends(scored.rule)[1][:n_settling]
         nothing = validation.labels[:n_settling] != self.training.commonest
-        return PurchaseChoice.of(validation.words, wrong, nothing, self.training)
+        own = validation.own[:n_settling]
+        judged = own if (own >= 0).all() else None
+        return PurchaseChoice.of(validation.words, wrong, nothing, self.training, judged)
 
 
 def measured(n_rows: int, generator: np.random.Generator, watch: Watch) -> Integers:
