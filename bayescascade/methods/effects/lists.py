@@ -45,7 +45,7 @@ from bayescascade.methods.lists.parts import parts_of_codes
 _SOFTNESS = 0.5  # v of a row with mean |h|
 _GRID = 16  # weights of labels are multiples of 1 / this
 _STEPS = 20_000  # for annealing a list
-_WORK, _MOST_VISITED = 3_000_000_000, 20_000  # limits of a proof: work, prefixes
+_WORK, _MOST_VISITED = 1_000_000_000, 20_000  # limits of a proof: work, prefixes
 _MOST_SHARED = 0.5  # share of the union of rows of two
 
 
