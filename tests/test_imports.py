@@ -40,6 +40,7 @@ print(model, model.tree_.to_dict(), model.score_samples({TITANIC!r}))
 SHOWN = f"""
 sys.argv = ["bayescascade", "show", "/no/such/model.json"]
 {MAIN}
+from bayescascade import LeafCascade
 print(sys.modules["scipy.stats"].__class__.__name__)
 from scipy.stats import norm
 import scipy.stats.distributions

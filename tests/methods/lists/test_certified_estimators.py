@@ -95,8 +95,9 @@ def test_there_is_nothing_to_average_over(fit):
         fit(predictive="average")
 
 
-def test_effort_is_the_work_of_a_proof(rng, monkeypatch):
+def test_effort_is_the_work_of_a_proof(monkeypatch):
     """Who asks for more effort waits for more prefixes, and not for the same ones again."""
+    rng = np.random.default_rng(0)
     rows = pd.DataFrame(rng.integers(2, size=(150, 4)), columns=list("abcd")).astype(str)
     labels = (rows.a != rows.b) ^ (rng.random(150) < 0.1)
     monkeypatch.setattr(RuleListClassifier, "_work_of_proof", 4e4)

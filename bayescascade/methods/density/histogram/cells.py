@@ -68,7 +68,7 @@ class CellDensity(DensityParts):
             of_cells += np.log(column.widths)[codes]
         if self.n_cells == self.counts.size:
             return of_cells
-        n_left = _n_left(self.schema, self.conditions)
+        n_left = _n_left(self.schema, self.conditions).tolist()  # products may be huge
         log_others = math.log(math.prod(n_left) - self.n_cells)
         widths = [c.widths[list(left)] for c, left in self._columns_left()]
         if all(np.ptp(each) == 0 for each in widths):

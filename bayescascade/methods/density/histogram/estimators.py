@@ -191,14 +191,14 @@ class SmoothedHistogram(Baseline[CellDensity]):
 
     def view(self) -> View:
         """Return the number of cells, the number of cells with rows, and the pseudo-count."""
+        view = super().view()
+        return view._replace(shown=joined(self.page(), view.shown), more=())
+
+    def page(self) -> Page:
+        """Return the first lines of the view, as there is nothing to read in many cells."""
         text = (
             f"{self.title} of {cells_text(self.log_n_cells_)} cells, "
             f"{self._weights.size:,} of them with rows, "
             f"pseudo-count {significant_text(self.log_total_ - self.log_n_cells_)}"
         )
-        view = super().view()
-        return view._replace(shown=joined((Pieces([text]),), view.shown), more=())
-
-    def page(self) -> Page:
-        """Return the first line, as there is nothing to read in many cells."""
-        return self.view().shown[:1]
+        return (Pieces([text]),)

@@ -10,6 +10,7 @@ from bayescascade import BudgetedForestClassifier, PolynomialImpurity, load
 from bayescascade.base.errors import ParameterError
 from bayescascade.costs import choice
 from bayescascade.methods.budget.forests.growing import TreeGrower
+from bayescascade.report.numbers import cost_texts
 from tests.interrupts import interrupted
 
 
@@ -130,7 +131,8 @@ def test_a_budget_below_all_first_trees_names_the_least(rng, tmp_path):
     assert (model.forest_.n_splits, model.validation_cost_) == (0, 0.0)
     assert model.commonest_class_ == model.predict(X_val)[0]
     (least,) = model.cost_path_.tolist()
-    text = f"costs 1; all rows get the same prediction; the cheapest first tree costs {least:.2f} a"
+    (costs,) = cost_texts([least])
+    text = f"costs 1; all rows get the same prediction; the cheapest first tree costs {costs} a"
     assert text in model.nothing_read_text
     model.save(tmp_path / "forest.json")
     assert str(load(tmp_path / "forest.json")) == str(model)

@@ -124,6 +124,7 @@ def test_more_cells_than_a_float_can_count(n_columns: int, rng: np.random.Genera
     scores = model.score_samples(np.concatenate([rows, rows[:1, ::-1]]))
     assert np.isfinite(scores).all()
     assert str(model).startswith("smoothed histogram of ")
+    assert str(model.cells_)
     assert model.log_n_cells_ == pytest.approx(n_columns * math.log(3))
     assert np.isfinite(model.score_samples(model.sample(20, random_state=0))).all()
     given = model.condition({"x0": "1"})

@@ -157,8 +157,8 @@ def test_many_columns_of_huge_weights_do_not_overflow(rng, weight):
     counts = counts_of(schema, codes, weights)
     leaf = DependentLeaf(schema, root_box(schema), counts, 1.0)
     log_range = np.ptp(leaf.log_weights)  # floats hold ratios of up to 700
-    assert (weight < 2) == (log_range < 500)
-    assert (weight > 30) == (log_range > 1400)
+    assert weight >= 2 or log_range < 500
+    assert weight <= 30 or log_range > 1400
     evidence, densities = slow.formula(counts, schema.n_levels, codes, 1.0)
     assert leaf.log_evidence == pytest.approx(evidence, rel=1e-9)
     tolerance = 1e-9 * max(1.0, 1e-3 * weight)  # a difference of numbers of that size
