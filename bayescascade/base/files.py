@@ -121,7 +121,7 @@ def read_json(path: str | Path, format_name: str, version: int) -> dict[str, Any
         raise ModelFileError(f"{path} is not a saved model, or is cut short: not JSON") from None
     if not isinstance(record, dict) or record.get("format") != format_name:
         raise ModelFileError(f'{path} is not a saved model: its format must be "{format_name}"')
-    if record.get("version") != version:
+    if type(record.get("version")) is not int or record["version"] != version:
         raise ModelFileError(
             f"{path} has format version {shortened(repr(record.get('version')))}, "
             f"this program reads {version}"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Protocol
 
-from bayescascade.base.store import As, Saved, Share, restored, stored
+from bayescascade.base.store import As, Saved, Share, Within, restored, stored
 from bayescascade.model.diagnostics import (
     ESS_FLOOR,
     RHAT_CEILING,
@@ -94,23 +94,23 @@ class FitSummary:
     """
 
     source: str
-    n_rows: int
-    n_distinct: int
-    total_weight: float
+    n_rows: Annotated[int, Within(0)]
+    n_distinct: Annotated[int, Within(0)]
+    total_weight: Annotated[float, Within(0)]
     notes: tuple[str, ...]
     method: str
-    n_chains: int
-    n_draws: int
+    n_chains: Annotated[int, Within(0)]
+    n_draws: Annotated[int, Within(0)]
     interrupted: bool
     acceptance: Mapping[str, float]
     diagnostics: Mapping[str, Diagnostic]
     shares: Mapping[str, Mapping[str, Share]]
     certificate: Certificate | None = None
     reason: str = ""
-    fallen: int = 0
+    fallen: Annotated[int, Within(0)] = 0
     stopped_after: float | None = None
     held_out: Annotated[HeldOut | None, Saved("held_out", is_optional=True)] = None
-    n_rounds: int = 1
+    n_rounds: Annotated[int, Within(0)] = 1
     as_best: Annotated[Mapping[str, Share], Saved("as_best", is_optional=True)] = field(
         default_factory=dict
     )

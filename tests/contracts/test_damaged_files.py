@@ -60,6 +60,9 @@ ANY_NUMBER = (
 )
 """Names of numbers that may be negative, or as large as can be."""
 
+COUNTED = {"n_rows", "n_distinct", "total_weight", "n_draws", "n_chains", "n_rounds", "fallen"}
+"""Those of them that may only be large."""
+
 
 def is_allowed(place: str, kind: str) -> bool:
     """Say whether a damage may go unnoticed; the place has stars for numbers."""
@@ -69,7 +72,8 @@ def is_allowed(place: str, kind: str) -> bool:
         return re.fullmatch(f"{ANY_VALUE}|{OPTIONAL}", place) is not None
     if kind in ("negative", "huge"):
         name = place.rstrip("/*").rsplit("/", 1)[-1]
-        return re.fullmatch(ANY_NUMBER, name) is not None or "acceptance/" in place
+        is_any = re.fullmatch(ANY_NUMBER, name) is not None or "acceptance/" in place
+        return is_any and not (kind == "negative" and name in COUNTED)
     return kind != "nan"
 
 
