@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from bayescascade.cli import doctor as doctor_module
@@ -12,40 +13,35 @@ from tests.cli.conftest import run
 from tests.cli.test_processes import COMMAND, environment
 
 
-@pytest.mark.slow
-def test_a_report_has_what_a_defect_is_asked_for(monkeypatch):
+def test_a_report_has_what_a_defect_is_asked_for():
     """It is pasted into reports, and read by people and programs."""
     record = json.loads(run("doctor", "--json").stdout)
     assert record["python"] == sys.version.split()[0]
     assert record["cores"]["machine"] >= record["cores"]["usable"] >= 1
-    assert record["import_seconds"]["numba"] > record["import_seconds"]["bayescascade"] > 0.0
-    monkeypatch.setattr(doctor_module, "_import_seconds", record["import_seconds"].__getitem__)
+    assert record["packages"]["numpy"] == {"version": np.__version__, "least": "2.0"}
+    assert record["extras"]["test"]
     text = run("doctor").stdout
     assert max(map(len, text.splitlines())) <= 80
-    for label in ("packages", "kernels", "memory", "imports"):
+    for label in ("packages", "kernels", "memory"):
         assert f"\n{label} " in text
 
 
 def test_what_is_wrong_comes_with_what_to_do(monkeypatch, tmp_path):
     """Whoever waits a minute for each start should hear of the cache, not of kernels."""
     packages = {"numpy": {"version": "1.26.4", "least": "2.0"}, "rich": {"version": None}}
-    monkeypatch.setattr(doctor_module, "_packages", lambda: packages)
+    monkeypatch.setattr(doctor_module, "_packages", lambda: (packages, {}))
     monkeypatch.setattr(doctor_module, "_memory", lambda: {"total": 4.0, "available": 0.5})
     kernels = {
         "folder": str(tmp_path), "is_writable": False, "is_temporary": False, "compiled": 0,
         "are_interpreted": False,
     }  # fmt: skip
     monkeypatch.setattr(doctor_module, "_kernels", lambda: kernels)
-    monkeypatch.setattr(
-        doctor_module, "_import_seconds", lambda name: 9.0 if name == "numba" else 1
-    )
     advice = json.loads(run("doctor", "--json").stdout)["advice"]
     assert advice[0] == "numpy must be at least 2.0, got 1.26.4: pip install -U numpy"
     assert advice[1] == "rich is not installed: pip install rich"
     assert "NUMBA_CACHE_DIR" in advice[2]
-    assert "--memory-limit" in advice[-2]
-    assert advice[-1].startswith("importing numba takes 9 s")
-    assert "importing numba takes 9 s" in run("doctor").stdout
+    assert "--memory-limit" in advice[-1]
+    assert "pip install rich" in run("doctor").stdout
 
 
 @pytest.mark.slow
