@@ -54,13 +54,9 @@ class PurchaseChoice:
     @classmethod
     def of(
         cls, rows: str, wrong: Flags, nothing: Flags, training: TrainingRows,
-        judged: Flags | Integers | None = None,
+        weights: Floats | None = None,
     ) -> Self:  # fmt: skip
-        """Return the choice by the wrongly classified rows, (n_rows,) bool each.
-
-        `judged` says which training rows these are, and so their weights; None for other rows.
-        """
-        weights = None if judged is None else training.weights[judged]
+        """Return the choice by the wrongly classified rows, (n_rows,) bool each, and weights."""
         commonest = training.classes.tolist()[training.commonest]
         return cls.between(rows, wrong, nothing, commonest, weights)
 
@@ -95,6 +91,11 @@ class PurchaseChoice:
             f"error {error} %, always {self.commonest} {nothing} %, difference {gain}, on "
             f"{self.n_rows:,} {self.rows}"
         )
+
+
+def weighted_mean(values: Floats | Flags, weights: Floats) -> float:
+    """Return the mean over rows by their weights >= 0, (n_rows,); if all are 0, all are equal."""
+    return float(np.average(values, weights=weights) if weights.any() else values.mean())
 
 
 @contextmanager

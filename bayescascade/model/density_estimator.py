@@ -45,12 +45,13 @@ class DensityEstimator(ReadableDensity[D], PosteriorEstimator[S, C, D], Generic[
 
     def view(self) -> View:
         """Return what is shown of a posterior and a density, with the key of its numbers."""
+        view = super().view()
         size = "cells" if self.schema_.n_cells is not None else "volume"
         key = [f"share: {DENSITIES[self.density]}", f"density: share / {size}"]
         if self.schema_.n_cells is None:
             key.append(VOLUME_WORDS)
         key += self.learned_.key
-        return super().view()._replace(key=(Pieces(key, "dim", is_key=True),))
+        return view._replace(key=(Pieces(key, "dim", is_key=True),))
 
     def _learner(self) -> Callable[[Table], None]:
         return partial(self._fit_table, search=self.check_parameters())

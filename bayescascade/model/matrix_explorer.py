@@ -130,9 +130,10 @@ class MatrixExplorer(HasDraws, MatrixEstimator, Generic[S, L]):
 
     def view(self) -> View:
         """Return what is shown, with the parameters and the search."""
+        view = super().view()
         pieces = self._model_pieces()
         made = (Pieces(pieces),) if pieces else ()
-        return super().view()._replace(made=made, found=self._found_page())
+        return view._replace(made=made, found=self._found_page())
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_best")

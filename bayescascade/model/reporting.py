@@ -47,7 +47,7 @@ def report_document(
         Section(
             "In words", view.lead, items=view.words(), noun=("group", "groups"), is_beside=True
         ),
-        Section("What was learned", page=view.shown),
+        Section("What was learned", page=(*view.shown, *view.beside)),
         Section("How to read it", items=view.terms),
         Section("How sure it is", view.doubts),
         Section("Other models that are as good", page=near_best.page() if near_best else ()),

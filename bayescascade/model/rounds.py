@@ -57,17 +57,23 @@ class Rounds:
             return replace(self, plain=1, exchange=0)
         return replace(self, most=WORK[effort] * self.most)
 
-    def of_chains(self, posterior: Any, n_steps: int) -> dict[str, Any]:
-        """Return the arguments of an engine of plain chains, with n_steps in their first round."""
+    def of_chains(
+        self, posterior: Any, n_steps: int, n_replicas: int, n_draws: int
+    ) -> dict[str, Any]:
+        """Return the arguments of an engine of plain chains, with n_steps in their first round.
+
+        They end early for `n_replicas` that follow, if the work left is enough for one round.
+        """
 
         def is_enough(number: int, traces: Traces) -> bool:
             if not has_room(traces):
                 return True
             found = _diagnose(posterior, traces)
             done = 2 ** (number - 1) * n_steps
-            longer = self.most / _operations(posterior, traces, done)
-            longer = min(2.0 ** (self.plain - number), longer)
-            if longer < 2.0 or (self.exchange > 0 and _are_apart(found)):
+            work = _operations(posterior, traces, done)
+            longer = min(2.0 ** (self.plain - number), self.most / work)
+            _, n_following = self._replicas(work, n_steps, n_replicas, n_draws)
+            if longer < 2.0 or (n_following > 0 and _are_apart(found)):
                 return True
             is_hopeless = self.most == inf and not _may_suffice(found, number, longer)
             return _is_fine(found) or is_hopeless
@@ -98,6 +104,12 @@ class Rounds:
         """
         n_before = run.extras.get("n_rounds", 1) - 1
         done = _operations(posterior, run.traces, 2**n_before * n_steps)
+        return self._replicas(done, n_steps, n_replicas, n_draws)
+
+    def _replicas(
+        self, done: float, n_steps: int, n_replicas: int, n_draws: int
+    ) -> tuple[int, int]:
+        """Return the result of `steps_of_replicas` after this work."""
         fitting = (self.most - done) / (n_replicas * done / n_steps)  # in all rounds
         n_rounds, usual = self.exchange, self.share * n_steps
         least = min(usual, STEPS_BETWEEN_SWAPS * n_draws)

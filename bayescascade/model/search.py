@@ -236,7 +236,9 @@ class Search:
         """Sample by chains, in rounds until they agree, or for the given steps."""
         goes_on = self.n_steps is None and self.until == "agreed"
         engine: Callable[..., samplers.Run[Any]] = samplers.metropolis  # Any: or of vectors
-        how = rounds.of_chains(posterior, common["n_steps"]) if goes_on else {}
+        how = {}
+        if goes_on:
+            how = rounds.of_chains(posterior, common["n_steps"], n_replicas, common["n_blocks"])
         if "langevin" in self.search:
             engine = samplers.langevin
         elif self.search == "tempering":

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Protocol
 
+from bayescascade.base.errors import ModelFileError
 from bayescascade.base.store import As, Saved, Share, Within, restored, stored
 from bayescascade.model.diagnostics import (
     ESS_FLOOR,
@@ -228,6 +229,8 @@ class FitSummary:
     def from_dict(cls, record: Mapping[str, Any]) -> "FitSummary":
         """Rebuild from the result of `to_dict`, which may be damaged."""
         summary: FitSummary = restored(cls, record, {}, "summary")
+        if summary.as_best and not {"every part", "every word"} <= set(summary.as_best):
+            raise ModelFileError("a saved summary must have the draws with every part and word")
         return summary
 
 

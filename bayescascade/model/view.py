@@ -45,6 +45,8 @@ class View(NamedTuple):
     shown: Page = ()  # the learned object
     key: Page = ()  # what is printed below it: explanations of its numbers
     draws: Page = ()  # the shares of posterior draws
+    beside: Page = ()  # printed below these, and in a report below the learned object
+    last: Page = ()  # what else is printed, such as other candidates
     more: Page | None = None  # what a report has for analysts, if not all of the above
 
     facts: Sequence[str] = ()  # sizes of data and model, below the title of a report
@@ -69,12 +71,13 @@ class View(NamedTuple):
         if self.opens:
             heading, *rest = self.head
             return (heading, *(Pieces([text]) for text in self.lead), BLANK, *rest, *self.shown)
-        return joined((*self.head, *columns), self.shown, (*self.key, *self.draws))
+        end = (*self.key, *self.draws, *self.beside)
+        return joined((*self.head, *columns), self.shown, end, self.last)
 
     @property
     def details(self) -> Page:
         """The part of a report for analysts."""
-        return joined(self.head, self.draws) if self.more is None else self.more
+        return joined(self.head, self.draws, self.last) if self.more is None else self.more
 
 
 def joined(*pages: Page) -> Page:

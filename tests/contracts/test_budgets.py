@@ -148,3 +148,16 @@ def test_buying_nothing_is_the_class_of_most_weight(make):
     assert (weighted.commonest, plain.commonest) == ("b", "a")
     assert weighted.error_of_nothing == pytest.approx(65 / (65 + 350), abs=0.03)
     assert plain.error_of_nothing == pytest.approx(0.35, abs=0.03)
+
+
+@pytest.mark.parametrize("make", WEIGHTED[1:3], ids=lambda make: make.__name__)
+def test_candidates_are_chosen_by_weights(make):
+    """The second feature tells the class of the rows that count; the first, of all others."""
+    rng = np.random.default_rng(1)
+    X = rng.integers(0, 2, size=(600, 2)).astype(float)
+    counts = rng.random(600) < 0.25
+    y = np.where(counts, X[:, 1], X[:, 0]) > 0
+    model = make(budget=1.0, random_state=0)
+    model.fit(X, y, sample_weight=np.where(counts, 50.0, 1.0))
+    assert model.feature_shares_.tolist() == [0.0, 1.0]
+    assert model.fit(X, y).feature_shares_.tolist() == [1.0, 0.0]

@@ -57,6 +57,8 @@ def test_fitting_follows_scikit_learn(name):
     assert repr(unfitted).startswith(case.make.__name__)
     with pytest.raises(Exception, match="not fitted"):
         answers(unfitted, rows())
+    with pytest.raises(Exception, match="not fitted"):
+        unfitted.page()
     model = fitted(name)
     assert list(model.feature_names_in_) == list(rows().columns)
     assert model.n_features_in_ == 4
@@ -207,6 +209,7 @@ def test_pages_fit_a_terminal_and_a_notebook(name):
     lines = str(model).splitlines()
     assert lines
     assert max(map(cell_len, lines)) <= 80
+    assert max(map(cell_len, model.to_text(width=60).splitlines())) <= 60
     assert "\x1b" not in str(model)
     html = model._repr_html_()
     assert "<" in html

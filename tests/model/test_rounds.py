@@ -138,13 +138,23 @@ def test_rounds_of_replicas_fit_the_work_that_is_left(most, expected):
 @pytest.mark.parametrize(("most", "n_rounds"), [(3e5, 1), (4e5, 2), (1e9, 4)])
 def test_chains_end_by_counted_work(most, n_rounds):
     """A fit ends by itself, and at the same round on a busy machine."""
-    how = Rounds(plain=4, most=most).of_chains(Costly(), 1_000)
+    how = Rounds(plain=4, most=most).of_chains(Costly(), 1_000, 4, 250)
     draws = np.random.default_rng(0).normal(size=(4, 250))
     for now in range(1, 250):  # 300 effective draws
         draws[:, now] += 0.54 * draws[:, now - 1]
     traces = {"log_density": draws, "n_parts": np.full((4, 250), 40.0)}
     taken = [how["enough"](number, traces) for number in range(1, how["n_rounds"])]
     assert [*taken, True].index(True) + 1 == n_rounds, taken
+
+
+@pytest.mark.parametrize(("most", "is_end"), [(1e9, True), (3.3e5, False)])
+def test_chains_go_on_if_no_replicas_can_follow(most, is_end):
+    """Chains far apart end for replicas only if the work left lets these swap."""
+    rounds = Rounds(plain=4, exchange=2, share=0.5, most=most)
+    enough = rounds.of_chains(Costly(), 1_000, 4, 250)["enough"]
+    apart = np.random.default_rng(0).normal(size=(4, 250)) + 100.0 * np.arange(4)[:, np.newaxis]
+    traces = {"log_density": apart, "n_parts": np.full((4, 250), 40.0)}
+    assert enough(1, traces) == is_end
 
 
 def test_replicas_that_are_ended_early_leave_the_draws_of_chains():

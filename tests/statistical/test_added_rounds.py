@@ -24,8 +24,8 @@ REPLICAS = Rounds(plain=1, exchange=2, share=1.0)
 class TillItPleases(Rounds):
     """Chains that go on until they have seen the most probable list more often than it is."""
 
-    def of_chains(self, posterior, n_steps):
-        del posterior, n_steps
+    def of_chains(self, posterior, n_steps, n_replicas, n_draws):
+        del posterior, n_steps, n_replicas, n_draws
         best = SPACE.log_density(SPACE.states[PROBABILITIES.argmax()])
 
         def is_pleased(_, traces):

@@ -377,13 +377,14 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
 
     def view(self) -> View:
         """Return what is shown, with the convergence of all chains."""
+        view = super().view()
         others, own = self._others, self.summary_.warnings
         news = [text for other in others for text in other.warnings if text not in own]
         found, rest, *warnings = self._found_page(warnings=[f"gibbs chains: {t}" for t in news])
         of_each = [("beta", self.summary_), *(("gibbs", other) for other in others)]
         shown = [Pieces([f"{name} chains:", *each.convergence_pieces]) for name, each in of_each]
         converged = shown if others else [rest]
-        return super().view()._replace(found=(found, *converged, *warnings))
+        return view._replace(found=(found, *converged, *warnings))
 
     def _read_learned(self, record: Mapping[str, Any]) -> LearnedBoxes:
         learned: LearnedBoxes = restored(LearnedBoxes, record, self._sizes())

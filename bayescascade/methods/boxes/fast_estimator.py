@@ -326,7 +326,8 @@ class FastBoxes(BoxesClassifier):
 
     def view(self) -> View:
         """Return what is shown, with the settings that were chosen."""
+        view = super().view()
         how = "chosen by cross-validation" if "cv" in (self.n_clusters, self.expansion) else "given"
         text = count_of(self.n_clusters_, "cluster")
         chosen = Pieces([f"{text}, expansion {self.expansion_:g}, {how}"])
-        return super().view()._replace(made=(chosen, Pieces([_LIMIT], "dim")))
+        return view._replace(made=(chosen, Pieces([_LIMIT], "dim")))

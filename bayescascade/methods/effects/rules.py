@@ -244,6 +244,7 @@ class EffectRules(ReadableModel):
 
     def view(self) -> View:
         """Return the rules, with shares of h > 0 and effects, and the associations."""
+        view = super().view()
         share = self.rules_.counts[:, 1].sum() / self.rules_.total
         n_rows = count_of(int(self.rules_.total), "row")
         n_columns = count_of(self.n_features_in_, "column")
@@ -268,7 +269,6 @@ class EffectRules(ReadableModel):
             ("treated", "how many of a line's held-out rows are treated"),
         ]
         why = "Rules describe what a model's h is associated with. They do not say why the effect "
-        view = super().view()
         return view._replace(
             heading=[self.title, *facts],
             opens=True,

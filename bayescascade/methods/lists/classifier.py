@@ -265,7 +265,7 @@ time_limit, until, checkpoint, resume, progress
         if self.summary_.method == "exact" and self.summary_.n_draws:  # it needs no chains
             model = clone(self).set_params(
                 unknown="ignore", checkpoint=None, resume=False, progress=None, time_limit=None,
-                positive=None,
+                positive=None, max_size=self._max_size,
             )  # fmt: skip
             model._draws_of_sum = -(-self._most_draws // self.n_chains)
             return model, "lists in folds by sums over all lists"
@@ -276,7 +276,7 @@ time_limit, until, checkpoint, resume, progress
         model = clone(self).set_params(
             search="anneal+metropolis" if self._is_average else "anneal", n_steps=n_steps,
             n_chains=min(self.n_chains, _FOLD_CHAINS), unknown="ignore", checkpoint=None,
-            resume=False, progress=None, time_limit=None, positive=None,
+            resume=False, progress=None, time_limit=None, positive=None, max_size=self._max_size,
         )  # fmt: skip
         model._draws_of_chain = self._most_draws // _FOLD_CHAINS
         how = "annealing and sampling" if self._is_average else "annealing"

@@ -328,6 +328,7 @@ class RadoBoostClassifier(MatrixClassifier):
 
     def view(self) -> View:
         """Return what is shown: the guarantee, and the coefficients, the largest first."""
+        view = super().view()
         about, after = self._about, self._about.stopped_after
         how = {
             "boost": f"{count_of(about.n_rounds_made, 'round')}, weak learner {self.weak_learner}",
@@ -349,7 +350,6 @@ class RadoBoostClassifier(MatrixClassifier):
         promise = () if self.promise_ is None else self.promise_.page()
         n_rows, n_features = count_of(about.n_rows, "row"), self.n_features_in_
         lines = "Each line is a feature, or a level of one. The most important lines come first."
-        view = super().view()
         return view._replace(
             heading=[
                 self.title,

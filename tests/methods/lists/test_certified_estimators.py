@@ -105,3 +105,14 @@ def test_effort_is_the_work_of_a_proof(monkeypatch):
     quick, normal, thorough = (model.fit(rows, labels).exact_ for model in models)
     assert quick.n_visited < normal.n_visited < thorough.n_visited
     assert quick.gap >= normal.gap > thorough.gap == 0
+
+
+def test_folds_have_the_sizes_of_the_fit():
+    """Chains in folds may have three conditions, where a proof has two."""
+    rows = pd.DataFrame(np.random.default_rng(0).integers(2, size=(150, 4))).astype(str)
+    labels = (rows[0] != rows[1]) ^ (rows[2] == "1")
+    model = RuleListClassifier(search="exact", max_size="auto", random_state=0).fit(rows, labels)
+    assert model.n_candidates_.size - 1 == 2
+    assert model.fold_model()[0].max_size == 2
+    sampled = RuleListClassifier(n_steps=200, n_chains=1, n_jobs=1, random_state=0)
+    assert sampled.fit(rows, labels).fold_model()[0].max_size == 3

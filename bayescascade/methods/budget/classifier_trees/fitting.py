@@ -150,10 +150,10 @@ class ChosenTreeClassifier(WithinBudgets, BudgetedClassifier):
             if budget is not None and not model._reads_nothing:
                 said = best.tree.predict_proba(validation.rows).argmax(axis=1)
                 nothing = validation.labels != training.commonest
-                judged = None if validation.learns.all() else ~validation.learns
-                wrong = said != validation.labels
-                choice = PurchaseChoice.of(validation.words, wrong, nothing, trial.training, judged)
-                model._settle(choice)
+                wrong, weights = said != validation.labels, validation.weights
+                model._settle(
+                    PurchaseChoice.of(validation.words, wrong, nothing, training, weights)
+                )
             return model
         model._cut_down()
         model._measure(training.validation_rows, trial.watch)

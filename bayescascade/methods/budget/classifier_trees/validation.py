@@ -20,6 +20,7 @@ import numpy as np
 
 from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.watch import Watch
+from bayescascade.costs.choice import weighted_mean
 from bayescascade.costs.items import CostItems
 from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.labels import TrainingRows
@@ -74,6 +75,7 @@ class TreeValidation(NamedTuple):
 
     rows: Matrix
     labels: Integers
+    weights: Floats
     words: str
     learns: Flags  # (n_training_rows,), which rows are learned from
 
@@ -81,7 +83,11 @@ class TreeValidation(NamedTuple):
         """Return the parts of a `ScoredTree`: a tree, its error and its mean cost."""
         wrong = tree.predict_proba(self.rows).argmax(axis=1) != self.labels
         costs = items.total(items.paid(tree.has))[tree.apply(self.rows)]
-        return {"tree": tree, "error": float(wrong.mean()), "cost": float(costs.mean())}
+        return {
+            "tree": tree,
+            "error": weighted_mean(wrong, self.weights),
+            "cost": float(costs.mean()),
+        }
 
 
 class TreeCandidates(NamedTuple):
@@ -98,16 +104,16 @@ def validation_of(training: TrainingRows, chooses: bool, random_state: Any) -> T
     """Return the validation rows: given ones, held-out ones, or all if nothing is chosen."""
     learns = np.ones(len(training.rows), np.bool_)
     if training.validation_labels is not None:
-        return TreeValidation(
-            training.validation_rows, training.validation_labels, "validation rows", learns
-        )
+        rows, labels = training.validation_rows, training.validation_labels
+        return TreeValidation(rows, labels, np.ones(len(rows)), "validation rows", learns)
     if not chooses:
-        return TreeValidation(training.rows, training.labels, "rows", learns)
+        return TreeValidation(training.rows, training.labels, training.weights, "rows", learns)
     generator = np.random.default_rng(random_state)
     held_out = split_by_class(training.labels, [1 - _HELD_OUT, _HELD_OUT], generator) == 1
     return TreeValidation(
-        training.rows[held_out], training.labels[held_out], "held-out rows", ~held_out
-    )
+        training.rows[held_out], training.labels[held_out], training.weights[held_out],
+        "held-out rows", ~held_out,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

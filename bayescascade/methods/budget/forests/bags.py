@@ -95,7 +95,7 @@ def choice_of(
         return PurchaseChoice.of("validation rows", wrong, labels != training.commonest, training)
     if learn is not None and (outside is None or is_few(training)):
         wrong = wrong_crossed(folds_of(training), training, learn)
-        return PurchaseChoice.of(CROSSED, wrong, nothing, training, np.arange(len(wrong)))
+        return PurchaseChoice.of(CROSSED, wrong, nothing, training, training.weights)
     if outside is None:
         return None
     is_judged = votes_of(forest, outside).any(axis=1)

@@ -18,7 +18,7 @@ from bayescascade.base.arrays import Flags, Floats
 from bayescascade.base.store import Saved, Within
 from bayescascade.base.watch import Watch
 from bayescascade.costs.acquisition import Walk
-from bayescascade.costs.choice import PurchaseChoice
+from bayescascade.costs.choice import PurchaseChoice, weighted_mean
 from bayescascade.costs.classifier import BudgetedClassifier
 from bayescascade.costs.limits import is_within
 from bayescascade.costs.pages import CANNOT_TELL
@@ -143,10 +143,10 @@ class GatedClassifier(WithinBudgets, BudgetedClassifier):
             for at in (scored, model._model):  # both must be better than nothing
                 said = at.local_chances(validation.rows).argmax(axis=1) != validation.labels
                 wrongs.append(np.where(at.sent(validation.rows), validation.full_wrong, said))
-            wrong = max(wrongs, key=np.mean)
+            weights = validation.weights
+            wrong = max(wrongs, key=lambda one: weighted_mean(one, weights))
             nothing = validation.labels != trial.training.commonest
-            judged = None if validation.learns.all() else ~validation.learns
-            choice = PurchaseChoice.of(validation.words, wrong, nothing, trial.training, judged)
+            choice = PurchaseChoice.of(validation.words, wrong, nothing, trial.training, weights)
             model._settle(choice)
         return model
 
@@ -215,7 +215,9 @@ class GatedClassifier(WithinBudgets, BudgetedClassifier):
     def _reasons(self, X: Any) -> list[str]:
         return route_texts(self._model, self._matrix(X), self.feature_texts)
 
-    # -- what a user sees --------------------------------------------------------------------------
+    def view(self) -> View:
+        """Return what is shown; probabilities are not of leaves."""
+        return super().view()._replace(limits=(CANNOT_TELL[0], *OF_ROWS))
 
     # -- files -------------------------------------------------------------------------------------
 
@@ -230,10 +232,6 @@ class GatedClassifier(WithinBudgets, BudgetedClassifier):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_model")
-
-    def view(self) -> View:
-        """Return what is shown; probabilities are not of leaves."""
-        return super().view()._replace(limits=(CANNOT_TELL[0], *OF_ROWS))
 
 
 def score_table(model: Gated, columns: list[str], classes: list[Any]) -> Page:

@@ -14,6 +14,7 @@ import numpy as np
 from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.threads import single_threaded
 from bayescascade.base.watch import Watch
+from bayescascade.costs.choice import weighted_mean
 from bayescascade.costs.items import CostItems
 from bayescascade.costs.limits import is_within
 from bayescascade.costs.within_budgets import candidates_in_time
@@ -34,6 +35,7 @@ class GateValidation(NamedTuple):
 
     rows: Matrix
     labels: Integers
+    weights: Floats
     words: str
     learns: Flags
     full_wrong: Flags
@@ -65,15 +67,17 @@ def scored(
         used[sent] = (validation.full_used | at.gate_used(validation.rows))[sent]
         wrong = np.where(sent, validation.full_wrong, _local_wrong(model, validation))
         cost = float(_cost(used, items).mean())
-        return [ScoredGate(fit, cut, float(wrong.mean()), cost, float(sent.mean()))]
+        error = weighted_mean(wrong, validation.weights)
+        return [ScoredGate(fit, cut, error, cost, float(sent.mean()))]
     scores, n = model.scores(validation.rows), len(validation.rows)
     order = np.argsort(-scores, kind="stable")
     between = replace(model, cut=0.0)
     kept_costs = _cost(between.kept_used(validation.rows), items)[order]
     sent_costs = _cost(validation.full_used | between.gate_used(validation.rows), items)[order]
-    local_wrong = _local_wrong(model, validation)[order].astype(np.float64)
-    full_wrong = validation.full_wrong[order].astype(np.float64)
-    errors = (local_wrong.sum() + np.cumsum([0.0, *(full_wrong - local_wrong)])) / n
+    weights = validation.weights if validation.weights.any() else np.ones(n)
+    local_wrong = (_local_wrong(model, validation) * weights)[order]
+    full_wrong = (validation.full_wrong * weights)[order]
+    errors = (local_wrong.sum() + np.cumsum([0.0, *(full_wrong - local_wrong)])) / weights.sum()
     costs = (kept_costs.sum() + np.cumsum([0.0, *(sent_costs - kept_costs)])) / n
     ranked = scores[order]
     cuts = np.array([np.inf, *(0.5 * (ranked[:-1] + ranked[1:])), -np.inf])
@@ -168,9 +172,11 @@ def validation_of(
     learns = np.ones(len(training.rows), np.bool_)
     if training.validation_labels is not None:
         rows, labels = training.validation_rows, training.validation_labels
+        weights = np.ones(len(rows))
         words, chances = "validation rows", full.probabilities(training.validation_rows)
     elif is_given:
         rows, labels, words, chances = training.rows, training.labels, "rows", fair
+        weights = training.weights
     else:
         parts = split_by_class(training.labels, [1 - _HELD_OUT, _HELD_OUT], generator)
         learns = parts == 0
@@ -178,9 +184,9 @@ def validation_of(
             learns = np.ones(len(training.rows), np.bool_)
         chosen = ~learns if not learns.all() else learns
         rows, labels, chances = training.rows[chosen], training.labels[chosen], fair[chosen]
-        words = "held-out rows"
+        words, weights = "held-out rows", training.weights[chosen]
     wrong = chances.argmax(axis=1) != labels
-    return GateValidation(rows, labels, words, learns, wrong, full.used(rows))
+    return GateValidation(rows, labels, weights, words, learns, wrong, full.used(rows))
 
 
 def counted(training: TrainingRows) -> TrainingRows:

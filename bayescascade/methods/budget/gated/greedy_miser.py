@@ -101,8 +101,9 @@ class GreedyMiserClassifier(GatedClassifier):
 
     def view(self) -> View:
         """Return what is shown; the page has the sizes."""
+        view = super().view()
         n_classes = count_of(len(self.classes_), "class", "classes")
-        return super().view()._replace(heading=[self.title, n_classes])
+        return view._replace(heading=[self.title, n_classes])
 
     def _size_facts(self) -> list[str]:
         local = self._model.local

@@ -22,7 +22,7 @@ import numpy as np
 from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.watch import Watch
-from bayescascade.costs.choice import FEW_ROWS, PurchaseChoice
+from bayescascade.costs.choice import FEW_ROWS, PurchaseChoice, weighted_mean
 from bayescascade.costs.items import CostItems
 from bayescascade.costs.limits import is_within
 from bayescascade.data.labels import TrainingRows
@@ -63,13 +63,14 @@ _GAINS = (0.0, 0.02)
 class NeighborValidation(NamedTuple):
     """Validation rows, (m, p) of the matrix, and the contributions of their features.
 
-    own (m,): indices of training rows, -1 for others; n_settling: the first n_settling rows decide
-    whether anything is bought, and give the reported costs.
+    own (m,): indices of training rows, -1 for others; weights (m,), 1 for others; n_settling: the
+    first n_settling rows decide whether anything is bought, and give the reported costs.
     """
 
     rows: Floats
     labels: Integers
     own: Integers
+    weights: Floats
     parts: Floats
     words: str
     n_settling: int
@@ -77,8 +78,8 @@ class NeighborValidation(NamedTuple):
     def part(self, places: Integers) -> "NeighborValidation":
         """Return some of the rows, given their places, ascending."""
         return NeighborValidation(
-            self.rows[places], self.labels[places], self.own[places], self.parts[places],
-            self.words, int((places < self.n_settling).sum()),
+            self.rows[places], self.labels[places], self.own[places], self.weights[places],
+            self.parts[places], self.words, int((places < self.n_settling).sum()),
         )  # fmt: skip
 
 
@@ -219,20 +220,22 @@ def _in_time(
 
 
 def scored_rules(
-    followed: Sequence[ValidationRoutes], grid: RuleGrid, n_settling: int
+    followed: Sequence[tuple[ValidationRoutes, NeighborValidation]],
+    grid: RuleGrid,
+    n_settling: int,
 ) -> Iterator[ScoredRule]:
     """Yield every rule to try, judged on the validation rows.
 
     Its cost is the mean over all of them, or over the first `n_settling` if that is more.
     """
-    for routes in followed:
+    for routes, part in followed:
         for stop in grid.stops:
             for value in routes.values(stop) if grid.values is None else grid.values:
                 for by in grid.predict_by:
                     rule = routes.rule._replace(stop=stop, value=value, predict_by=by)
                     costs, wrong = routes.at_ends(rule)
                     cost = float(max(costs.mean(), costs[:n_settling].mean()))
-                    yield ScoredRule(rule, float(wrong.mean()), cost, routes)
+                    yield ScoredRule(rule, weighted_mean(wrong, part.weights), cost, routes)
 
 
 def best_within(scored: Sequence[ScoredRule], budget: float | None) -> ScoredRule | None:
@@ -305,13 +308,14 @@ class NearestFit:
             np.concatenate([others[chosen], rows[own]]),
             labels[own] if scored is None else np.append(scored[chosen], labels[own]),
             np.append(np.full(chosen.size, -1), own),
+            np.append(np.ones(chosen.size), sizes[own]),
             np.concatenate([added, fair]),
             "validation rows" if n_settling else "rows left out one by one",
             n_settling or own.size,
         )  # fmt: skip
         followed = list(follow_all(around, grid, validation, watch))
         validation = followed[-1][1]  # all of them, if there was time
-        tried = tuple(scored_rules([routes for routes, _ in followed], grid, validation.n_settling))
+        tried = tuple(scored_rules(followed, grid, validation.n_settling))
         return ChosenNearest(around, tried, validation, training)
 
     def _grid(self, weight: float) -> RuleGrid:
@@ -369,9 +373,8 @@ class ChosenNearest(NamedTuple):
         validation, n_settling = self.validation, self.validation.n_settling
         wrong = scored.routes.at_ends(scored.rule)[1][:n_settling]
         nothing = validation.labels[:n_settling] != self.training.commonest
-        own = validation.own[:n_settling]
-        judged = own if (own >= 0).all() else None
-        return PurchaseChoice.of(validation.words, wrong, nothing, self.training, judged)
+        weights = validation.weights[:n_settling]
+        return PurchaseChoice.of(validation.words, wrong, nothing, self.training, weights)
 
 
 def measured(n_rows: int, generator: np.random.Generator, watch: Watch) -> Integers:

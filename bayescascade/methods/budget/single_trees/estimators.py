@@ -297,5 +297,6 @@ until, effort
 
     def view(self) -> View:
         """Return what is shown, with what is known of the draws."""
+        view = super().view()
         doubts = doubt_sentences(self.summary_, self.learned_word, ("leaf", "leaves"), None)
-        return super().view()._replace(doubts=doubts)
+        return view._replace(doubts=doubts)

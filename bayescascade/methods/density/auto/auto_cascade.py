@@ -184,7 +184,8 @@ class AutoCascade(HasNearBest, Baseline[LearnedDensityTree]):
             run["time_limit"] = max(watch.left, 0.1)
         cascade = best.cascade(random_state=seed, predictive=self.predictive, **run)
         cascade._most_blocks = -(-MAX_KEPT_DRAWS // self.n_chains)  # a block takes many steps' time
-        cascade._of_polishing = _OF_POLISHING
+        if self.predictive != "map":  # else the best tree alone predicts
+            cascade._of_polishing = _OF_POLISHING
         cascade.fit(table)
         if choice.is_out_of_time:
             cascade.summary_ = replace(cascade.summary_, stopped_after=self.time_limit)
@@ -359,7 +360,7 @@ class AutoCascade(HasNearBest, Baseline[LearnedDensityTree]):
 
     def view(self) -> View:
         """Return the readable tree, the chosen kind, and the comparison."""
-        chosen, shown = self._current.view(), self._shown_cascade.view()
+        shown, chosen = self._shown_cascade.view(), self._current.view()
         choice, average = self._choice_page(), self._average_page()
         pairs = self._associations_page()
         objections = warnings_page(self._current.summary_.warnings)
@@ -373,8 +374,9 @@ class AutoCascade(HasNearBest, Baseline[LearnedDensityTree]):
             heading=chosen.heading,
             made=(Pieces(self._found_words()), *average, *objections),
             found=(),
-            shown=joined(beside, (*shown.shown, *pairs)),
-            draws=joined(shown.draws, choice),
+            shown=joined(beside, shown.shown),
+            beside=pairs,
+            last=choice,
             more=(*objections, *average, *choice, BLANK, *about, *chosen.draws),
             terms=[*shown.terms, *([HOW_TO_READ] if pairs else [])],
             source=chosen.source,

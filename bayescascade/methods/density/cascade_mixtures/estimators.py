@@ -40,7 +40,7 @@ from bayescascade.model.search import Seed, seed_sequence
 from bayescascade.model.summary import SUMMARY, FitSummary
 from bayescascade.model.view import View, joined
 from bayescascade.report.numbers import nats_text
-from bayescascade.report.page import Page, Pieces, count_of
+from bayescascade.report.page import Heading, Page, Pieces, count_of
 
 _EFFORTS = {"quick": (2, 5e10), "normal": (6, 2e12), "thorough": (30, 1e13)}
 """Starts, and operations to choose settings, by `effort`."""
@@ -387,23 +387,24 @@ class CascadeMixture(Baseline[RowClasses | LearnedDensityTree]):
 
     def view(self) -> View:
         """Return data, settings, fit, and the classes with their characteristic levels."""
-        kind, made = self._made()
-        candidates = page_of(self._candidates)
         view, of_cascade = super().view(), self.cascade_
+        (kind, made), candidates, more = self._made(), page_of(self._candidates), None
         doubts = [f"It is the best of {count_of(self.summary_.n_chains, 'start')}; a better one "
                   "may exist."]  # fmt: skip
         if self.kind_ in MERGED:
             doubts = ["Learning goes on only while held-out rows gain; a better model may exist."]
-        lead, draws = ["Classes are compared with all rows."], candidates
+        lead, last = ["Classes are compared with all rows."], candidates
         if of_cascade is not None:
             view = of_cascade.view()
+            more = joined((Heading([f"{self.title}: {kind}"]), *made), view.details, candidates)
             made = (*made, *view.made, *view.found)
-            lead, doubts, draws = [*view.lead], [*view.doubts], joined(view.draws, candidates)
+            lead, doubts, last = [*view.lead], [*view.doubts], joined(view.last, candidates)
         return view._replace(
             heading=[f"{self.title}: {kind}"],
             made=made,
             found=(),
-            draws=draws,
+            last=last,
+            more=more,
             facts=[*data_pieces(self.summary_, self.schema_), self._n_classes],
             lead=lead,
             doubts=doubts,

@@ -195,7 +195,8 @@ class SmoothedHistogram(Baseline[CellDensity]):
         return view._replace(shown=joined(self.page(), view.shown), more=())
 
     def page(self) -> Page:
-        """Return the first lines of the view, as there is nothing to read in many cells."""
+        """Return the first line of the view, as there is nothing to read in many cells."""
+        check_is_fitted(self)
         text = (
             f"{self.title} of {cells_text(self.log_n_cells_)} cells, "
             f"{self._weights.size:,} of them with rows, "

@@ -109,7 +109,7 @@ class Cascade(HasNearBest, DensityEstimator[Tree, CountedTree, LearnedDensityTre
 
     posterior_: CascadePosterior = field(init=False)
     _most_blocks = MOST_BLOCKS  # of a chain
-    _of_polishing = 1.0  # of the time of its steps
+    _of_polishing = 1.0  # of the usual number of its steps
 
     @property
     def learned_(self) -> LearnedDensityTree:

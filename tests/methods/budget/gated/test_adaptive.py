@@ -166,6 +166,8 @@ def test_the_set_of_synthetic_2(labels, seed):
     assert model.acquisition_cost(X).mean() <= 110 / 70 + 1e-12
     assert np.flatnonzero(model.local_.coef_[0]).tolist() == [1]
     assert model.sent_share_ == pytest.approx(model.acquisition_cost(X).mean() - 1.0)
+    with pytest.raises(ParameterError, match="saved as JSON, got SVC"):
+        model.to_record()
     printed = AdaptiveClassifier(
         SVC(),
         **LINEAR,
@@ -202,7 +204,9 @@ def test_cuts_worth_a_look_are_those_of_all_cuts(kind):
     nothing = Gated.of(full, np.zeros(3), np.arange(3), np.full(2, 0.5))
     model = replace(nothing, gate=gate, local=local)
     wrong = full.probabilities(X).argmax(axis=1) != y
-    validation = GateValidation(X, y, "rows", np.ones(30, np.bool_), wrong, full.used(X))
+    validation = GateValidation(
+        X, y, np.ones(len(y)), "rows", np.ones(30, np.bool_), wrong, full.used(X)
+    )
     fit = Fit(at, np.ones(4, np.bool_), 0.3, 0.0, 0.0, 0.0)
     found = scored(fit, model, validation, items, None)
     scores = np.unique(model.scores(X))

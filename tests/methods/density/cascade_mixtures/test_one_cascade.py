@@ -37,6 +37,10 @@ def fitted():
 def test_it_is_chosen_where_it_predicts_better(tmp_path):
     """It is weighed among classes found by EM; what is printed and saved is the cascade."""
     model = fitted()
+    model.report(tmp_path / "report.html")
+    report = (tmp_path / "report.html").read_text()
+    assert "log likelihood" in report
+    assert "candidates on held-out rows" in report
     assert (model.kind_, model.n_components_, model.n_parameters_) == ("cascade", 1, None)
     others = model.candidates_[1:]
     assert set(others["kind"]) == {"independent", "dependent"}
