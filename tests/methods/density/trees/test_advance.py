@@ -95,7 +95,7 @@ FEW = {"max_branches": 4}
         (BYTES, INSIDE, 600),
         (BITS, {**INSIDE, "partitions": "levels"}, 60),  # a step may make hundreds of branches
         pytest.param(BYTES, {**INSIDE, "partitions": "levels"}, 60, marks=pytest.mark.slow),
-        pytest.param([("ordinal", 1000), ("nominal", 5)], FEW, 60, marks=pytest.mark.slow),
+        pytest.param([("ordinal", 400), ("nominal", 5)], FEW, 60, marks=pytest.mark.slow),
         pytest.param([("continuous", 300), ("ordinal", 70)], FEW, 60, marks=pytest.mark.slow),
     ],
 )
