@@ -10,9 +10,6 @@ row is classified by a model of the other folds. The folds of a table are always
 """
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Annotated, Self
 
@@ -98,21 +95,6 @@ def weighted_mean(values: Floats | Flags, weights: Floats) -> float:
     return float(np.average(values, weights=weights) if weights.any() else values.mean())
 
 
-@contextmanager
-def uncompared() -> Iterator[None]:
-    """Make fits of this thread buy in any case, because the caller does the comparison."""
-    token = _is_compared.set(False)
-    try:
-        yield
-    finally:
-        _is_compared.reset(token)
-
-
-def is_compared() -> bool:
-    """Return whether fits of this thread compare their result with buying nothing."""
-    return _is_compared.get()
-
-
 def is_few(training: TrainingRows) -> bool:
     """Return whether to choose by cross-validation: few rows, and no labeled validation rows."""
     return training.validation_labels is None and len(training.rows) < FEW_ROWS
@@ -121,6 +103,3 @@ def is_few(training: TrainingRows) -> bool:
 def fold_of_rows(labels: Integers) -> Integers:
     """Return the fold of each row, (n_rows,) int64, stratified by class and always the same."""
     return split_by_class(labels, [1.0 / N_FOLDS] * N_FOLDS, np.random.default_rng(0))
-
-
-_is_compared: ContextVar[bool] = ContextVar("is_compared", default=True)

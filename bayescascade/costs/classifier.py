@@ -21,7 +21,7 @@ from bayescascade.base.errors import ModelFileError
 from bayescascade.base.store import Of, Saved
 from bayescascade.base.watch import Watch
 from bayescascade.costs.acquisition import Acquisition, Fetch, Walk, Walkable, acquire
-from bayescascade.costs.choice import N_FOLDS, PurchaseChoice, is_compared
+from bayescascade.costs.choice import N_FOLDS, PurchaseChoice
 from bayescascade.costs.feature_costs import Costs, FeatureCosts
 from bayescascade.costs.items import CostItems
 from bayescascade.costs.pages import (
@@ -111,6 +111,7 @@ class BudgetedClassifier(MatrixClassifier):
         init=False, default=None
     )
 
+    _is_compared: bool = field(init=False, default=True)  # see `uncompared`
     # the largest budget, and results of fits for other budgets that do not depend on the budget
     _shared: tuple[float, dict[Any, Any]] | None = field(init=False, default=None)
 
@@ -159,8 +160,13 @@ class BudgetedClassifier(MatrixClassifier):
     def _settle(self, choice: PurchaseChoice | None) -> None:
         """Keep the fitted model, or buy nothing if the model is not better by the choice."""
         self.choice_ = choice
-        if choice is not None and is_compared() and not choice.is_better:
+        if choice is not None and self._is_compared and not choice.is_better:
             self._buy_nothing()
+
+    def uncompared(self) -> Self:
+        """Let fits buy in any case: the caller compares their result with buying nothing."""
+        self._is_compared = False
+        return self
 
     def _buy_nothing(self) -> None:
         """Change the model to one that reads nothing and costs nothing."""
@@ -203,7 +209,7 @@ class BudgetedClassifier(MatrixClassifier):
         watch = Watch(self.time_limit)
         for place, amount in enumerate(budgets):
             model: Any = clone(self).set_params(budget=amount)
-            model._shared = max(budgets), shared
+            model._shared, model._is_compared = (max(budgets), shared), self._is_compared
             if watch.seconds is not None:  # it is for all budgets
                 model.time_limit = max(watch.left / (len(budgets) - place), _LEAST_TIME)
             model.fit(X, y, X_val=X_val, y_val=y_val)

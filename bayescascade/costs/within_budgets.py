@@ -49,6 +49,7 @@ class WithinBudgets(ABC):
 
     budget: float | None
 
+    _is_compared: bool = True  # see `BudgetedClassifier.uncompared`
     _trial: Any  # defined by the family
 
     @abstractmethod
@@ -129,6 +130,7 @@ class WithinBudgets(ABC):
     ) -> Iterator[tuple[float, Self]]:
         """Yield, for each budget, the best candidate; all budgets share candidates."""
         model: Any = clone(self).set_params(budget=max(budgets))
+        model._is_compared = self._is_compared
         model._trial = model._try(budgets, X, y, None, X_val, y_val)
         if model.is_interrupted_:
             raise KeyboardInterrupt

@@ -38,7 +38,6 @@ from bayescascade.costs.choice import (
     N_FOLDS,
     PurchaseChoice,
     fold_of_rows,
-    uncompared,
 )
 from bayescascade.costs.classifier import BudgetedClassifier
 from bayescascade.costs.limits import is_within
@@ -232,7 +231,7 @@ class MethodTrials:
         if split.validation is not None:
             return self._in_time(listed, None) or tried
         limit = None if watch.seconds is None else watch.left
-        with _alone():
+        with _unwarned():
             try:
                 late = Watch(None if limit is None else max(_LATE * limit, _LEAST_LIMIT))
                 seconds = math.inf if limit is None else _FITTING * limit
@@ -285,7 +284,7 @@ class MethodTrials:
     ) -> BudgetErrors | None:
         """Return the result of a method; None if it takes far longer than the limit."""
         try:
-            with _alone():
+            with _unwarned():
                 return self._tried(listed, limit, is_needed)
         except OutOfTime:
             return None
@@ -340,7 +339,7 @@ class MethodTrials:
             given["n_jobs"] = 1
         if math.isfinite(seconds):
             given["time_limit"] = max(float(f"{seconds:.2g}"), 1e-3)
-        model, validation = listed.made(**given), self.split.validation
+        model, validation = listed.made(**given).uncompared(), self.split.validation
         beside = () if validation is None else (validation.X, validation.y)
         found: list[BudgetedClassifier] = []
         if rows.weights is None:
@@ -352,15 +351,15 @@ class MethodTrials:
         for budget in self.budgets:
             if math.isfinite(seconds):
                 given["time_limit"] = max(seconds / len(self.budgets), 1e-3)
-            one = listed.made(**given, budget=budget)
+            one = listed.made(**given, budget=budget).uncompared()
             found.append(one.fit(rows.X, rows.y, *beside, sample_weight=rows.weights))
         return found
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
-    """Fit without warnings, and without a comparison with buying nothing, which follows later."""
-    with warnings.catch_warnings(), uncompared():
+def _unwarned() -> Iterator[None]:
+    """Fit without warnings."""
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about long times, or unknown levels in a fold
         yield
 
@@ -452,6 +451,7 @@ def scored(
     for one in tried:
         wrong = one.wrong.copy()
         for place, model in enumerate(one.found):
+            model._is_compared = True  # by the following
             if not model._reads_nothing:
                 model._settle(
                     PurchaseChoice.between(split.words, wrong[place], plain, commonest, weights)

@@ -26,7 +26,6 @@ from bayescascade.base.errors import ParameterError
 from bayescascade.base.store import Saved, Within
 from bayescascade.base.validation import check_real
 from bayescascade.base.watch import OutOfTime, Watch, watch_in_use
-from bayescascade.costs.choice import is_compared
 from bayescascade.costs.limits import check_amounts
 from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.budget.forests.bags import Fold
@@ -235,7 +234,7 @@ class BudgetPruneClassifier(ForestClassifier):
         """Buy nothing if the result for a budget is not better."""
         budget = self.budget
         is_whole = not getattr(found, "interrupted", False)
-        if budget is None or not (is_whole and is_compared() and self.forest_.n_splits):
+        if budget is None or not (is_whole and self._is_compared and self.forest_.n_splits):
             return
         training, left = self._given.training, self._left(found)
         outside = self._given.outside()

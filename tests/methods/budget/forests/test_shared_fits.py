@@ -6,7 +6,6 @@ from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 
 from bayescascade import BudgetedForestClassifier, BudgetPruneClassifier
-from bayescascade.costs.choice import uncompared
 
 BUDGETS = [1.0, 2.0, 4.0, 8.0]
 GROWN = BudgetedForestClassifier(costs=[1, 2, 3, 2], max_trees=6, n_jobs=1, random_state=0)
@@ -33,7 +32,6 @@ def test_who_compares_with_nothing_elsewhere_gets_what_was_bought():
     y = np.where(np.random.default_rng(1).random(100) < 0.4, y, False)  # of which X says little
     model = BudgetPruneClassifier(RandomForestClassifier(5, random_state=0), budget=1.0)
     assert clone(model).fit(X, y).nothing_read_text
-    with uncompared():
-        found = clone(model).fit(X, y)
+    found = clone(model).uncompared().fit(X, y)
     assert not found.nothing_read_text
     assert found.choice_ is None
