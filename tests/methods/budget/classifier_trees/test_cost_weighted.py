@@ -9,6 +9,7 @@ from bayescascade.base.errors import ParameterError
 from bayescascade.costs.items import CostNorms
 from bayescascade.methods.budget.classifier_trees.logistic import LogisticProblem
 from bayescascade.methods.budget.classifier_trees.scaling import Standard
+from bayescascade.methods.budget.classifier_trees.validation import TreeValidation
 
 NESTED = {"a": [0, 1, 2], "all": [0, 1, 2, 3]}
 OVERLAPPING = {"a": [0, 1, 2], "b": [2, 3], "c": [0, 3]}
@@ -159,3 +160,26 @@ def test_rows_of_no_weight_and_what_no_time_is_left_for_are_left_out(make):
     late = make(random_state=0, time_limit=1e-6).fit(X, y)
     assert late.stopped_after_ == 1e-6
     assert late.predict_proba(X).shape == (60, 3)
+
+
+class Never:
+    """A tree that reads nothing and always says the first class."""
+
+    has = np.zeros((1, 1), np.bool_)
+
+    def predict_proba(self, rows):
+        return np.tile([1.0, 0.0], (len(rows), 1))
+
+    def apply(self, rows):
+        return np.zeros(len(rows), np.int64)
+
+
+def test_the_error_of_a_candidate_is_by_weights():
+    """Nine of twelve rows are the last one."""
+    items = FeatureCosts.of({"x": 1.0}, ["x"]).resolve(["x"])
+    labels, weights = np.array([0, 0, 0, 1]), np.array([1.0, 1.0, 1.0, 9.0])
+    learns = np.ones(4, np.bool_)
+    found = TreeValidation(np.zeros((4, 1)), labels, weights, "rows", learns).scored(Never(), items)
+    assert (found["error"], found["cost"]) == (0.75, 0.0)
+    even = TreeValidation(np.zeros((4, 1)), labels, 0 * weights, "rows", learns)
+    assert even.scored(Never(), items)["error"] == 0.25

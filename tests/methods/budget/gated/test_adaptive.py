@@ -204,9 +204,9 @@ def test_cuts_worth_a_look_are_those_of_all_cuts(kind):
     nothing = Gated.of(full, np.zeros(3), np.arange(3), np.full(2, 0.5))
     model = replace(nothing, gate=gate, local=local)
     wrong = full.probabilities(X).argmax(axis=1) != y
-    validation = GateValidation(
-        X, y, np.ones(len(y)), "rows", np.ones(30, np.bool_), wrong, full.used(X)
-    )
+    weights = np.arange(30) % 4 + 0.5
+    learns = np.ones(30, np.bool_)
+    validation = GateValidation(X, y, weights, "rows", learns, wrong, full.used(X))
     fit = Fit(at, np.ones(4, np.bool_), 0.3, 0.0, 0.0, 0.0)
     found = scored(fit, model, validation, items, None)
     scores = np.unique(model.scores(X))
@@ -214,7 +214,8 @@ def test_cuts_worth_a_look_are_those_of_all_cuts(kind):
     for cut in (-np.inf, np.inf, *(0.5 * (scores[1:] + scores[:-1]))):
         cutting = replace(model, cut=cut)
         said = cutting.probabilities(X).argmax(axis=1)
-        every.append((items.total(items.paid(cutting.used(X))).mean(), np.mean(said != y)))
+        error = np.average(said != y, weights=weights)
+        every.append((items.total(items.paid(cutting.used(X))).mean(), error))
     assert_allclose([(one.cost, one.error) for one in found], _frontier(every), atol=1e-12)
     for one in found:
         (again,) = scored(fit, model, validation, items, one.cut)
