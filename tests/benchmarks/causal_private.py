@@ -25,8 +25,7 @@ from bayescascade.methods.causal.pair import Pair as Columns, split_rows
 from bayescascade.methods.causal.parameters import PRIVATE_SCORES, PROTECTED
 from bayescascade.methods.causal.protection import ROUNDING, agreement, iqr_distance
 from bayescascade.methods.causal.scores import score_of
-from bayescascade.privacy.mechanisms import stability_threshold
-from bayescascade.privacy.noise import noise_source
+from bayescascade.privacy.mechanisms import noise_source, stability_threshold
 from tests.benchmarks.causal_data import cause_effect_pairs, made_pairs
 from tests.benchmarks.figures import parser, say
 

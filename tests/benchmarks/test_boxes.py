@@ -24,8 +24,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from bayescascade import BoxClassifier, BoxPosterior, hull_area
 from bayescascade.methods.boxes.exact.levels import Costs, LevelRows, balanced
-from bayescascade.methods.boxes.exact.program import solve_program
-from bayescascade.methods.boxes.exact.search import best_union
+from bayescascade.methods.boxes.exact.search import best_union, solve_program
 from tests.benchmarks.figures import ROOT, Figure, timed
 
 FOLDER = Path(os.environ.get("BAYESCASCADE_DATA", "."))

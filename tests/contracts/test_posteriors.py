@@ -18,7 +18,7 @@ from bayescascade import (
     Posterior,
     explore,
 )
-from bayescascade.methods.lists.list_posterior import RuleListPosterior
+from bayescascade.methods.lists.posterior import RuleListPosterior
 from bayescascade.model.trace import read_trace
 from samplers.types import (
     ProvidesAdvance,

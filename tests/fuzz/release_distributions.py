@@ -12,7 +12,7 @@ import numpy as np
 
 from bayescascade import Rados, audit_privacy
 from bayescascade.privacy import mechanisms
-from bayescascade.privacy.noise import NoiseSource, noise_source
+from bayescascade.privacy.mechanisms import NoiseSource, noise_source
 from tests.fuzz.running import Found, Problem
 
 _CONFIDENCE = 1 - 1e-9

@@ -8,8 +8,13 @@ import pytest
 from bayescascade import audit_privacy
 from bayescascade.base.errors import ParameterError
 from bayescascade.privacy import mechanisms
-from bayescascade.privacy.mechanisms import exponential, gaussian, laplace, propose_test_release
-from bayescascade.privacy.noise import noise_source
+from bayescascade.privacy.mechanisms import (
+    exponential,
+    gaussian,
+    laplace,
+    noise_source,
+    propose_test_release,
+)
 
 DELTA = 0.02
 

@@ -14,10 +14,10 @@ from bayescascade.privacy.mechanisms import (
     exponential,
     gaussian,
     laplace,
+    noise_source,
     propose_test_release,
     stability_threshold,
 )
-from bayescascade.privacy.noise import noise_source
 from tests.privacy.noise_distributions import Told, gaussian_law, hockey_stick, laplace_law, shifted
 
 EPSILONS = [0.1, 1.0, 5.0]

@@ -8,8 +8,8 @@ import pytest
 from scipy.stats import chisquare
 
 from bayescascade.base.errors import ParameterError
-from bayescascade.privacy import noise as noise_module
-from bayescascade.privacy.noise import noise_source
+from bayescascade.privacy import mechanisms as noise_module
+from bayescascade.privacy.mechanisms import noise_source
 from tests.privacy.noise_distributions import gaussian_law, laplace_law
 
 LAWS = {"laplace": laplace_law, "gaussian": gaussian_law}

@@ -13,7 +13,7 @@ from bayescascade.methods.budget.classifier_trees.posterior import SubmodularTre
 from bayescascade.methods.budget.pruning.posterior import PruningPosterior
 from bayescascade.methods.budget.single_trees.posterior import BudgetTreePosterior
 from bayescascade.methods.lists.kernels import layout
-from bayescascade.methods.lists.list_posterior import RuleListPosterior
+from bayescascade.methods.lists.posterior import RuleListPosterior
 from tests.methods.budget.classifier_trees import problems as purchase_problems
 from tests.methods.budget.pruning import problems as pruning_problems, slow_moves as pruning_moves
 from tests.methods.budget.single_trees import problems as tree_problems, slow_moves as tree_moves

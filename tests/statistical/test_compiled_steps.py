@@ -9,7 +9,7 @@ import samplers
 from bayescascade.methods.density.trees import tree_posterior
 from bayescascade.methods.density.trees.kernels.sweep import sweep
 from bayescascade.methods.lists.kernels import layout
-from bayescascade.methods.lists.list_posterior import RuleListPosterior
+from bayescascade.methods.lists.posterior import RuleListPosterior
 from bayescascade.methods.lists.rule_list import RuleList
 from tests.methods.density.trees import problems as cascades
 from tests.methods.density.trees.problems import INCLUSION, LEAF

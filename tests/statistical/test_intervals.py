@@ -23,7 +23,7 @@ from bayescascade.methods.density.trees.models import LeafModel
 from bayescascade.methods.effects.adjustment import Nuisance
 from bayescascade.methods.effects.measured import EffectSlope
 from bayescascade.methods.effects.problem import TreatedRows, posed
-from bayescascade.methods.lists.averages import average_intervals
+from bayescascade.methods.lists.draws import average_intervals
 from bayescascade.methods.lists.label_list import LabelList
 from bayescascade.methods.lists.models import label_intervals
 from bayescascade.methods.lists.posterior import LabelListPosterior

@@ -18,8 +18,7 @@ from bayescascade.data.levels import level_text, plain_level
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.matrix_sides import readable_sql, side_words
 from bayescascade.data.sql import sql_case, sql_literal
-from bayescascade.methods.boxes.learned import DRAWN, KEPT_OUT, LearnedBoxes
-from bayescascade.methods.boxes.union import BoxUnion
+from bayescascade.methods.boxes.union import DRAWN, KEPT_OUT, BoxUnion, LearnedBoxes
 from bayescascade.model.decisions import Decision
 from bayescascade.model.held_out import HeldOut
 from bayescascade.model.importances import importance_shares

@@ -15,13 +15,11 @@ from bayescascade.base.store import Saved, restored
 from bayescascade.base.validation import check_integer, check_real
 from bayescascade.methods.boxes.base import BoxesClassifier, RareRows
 from bayescascade.methods.boxes.exact.levels import Costs, LevelRows
-from bayescascade.methods.boxes.exact.program import solve_program
-from bayescascade.methods.boxes.exact.search import best_union
-from bayescascade.methods.boxes.learned import LearnedBoxes
+from bayescascade.methods.boxes.exact.search import best_union, solve_program
 from bayescascade.methods.boxes.measures import WEIGHTS, BoxPath, generalization_bound
 from bayescascade.methods.boxes.parameters import BoxParameters
 from bayescascade.methods.boxes.posterior import BoxPosterior, BoxState
-from bayescascade.methods.boxes.union import BoxUnion
+from bayescascade.methods.boxes.union import BoxUnion, LearnedBoxes
 from bayescascade.model.kept_draws import thinned
 from bayescascade.model.matrix_explorer import MatrixExplorer
 from bayescascade.model.rounds import WORK

@@ -38,9 +38,8 @@ from bayescascade.base.errors import ParameterError
 from bayescascade.base.store import Of, Saved
 from bayescascade.base.validation import check_integer
 from bayescascade.methods.boxes.base import BoxesClassifier
-from bayescascade.methods.boxes.learned import LearnedBoxes
 from bayescascade.methods.boxes.parameters import FastBoxParameters
-from bayescascade.methods.boxes.union import UNION, BoxUnion
+from bayescascade.methods.boxes.union import UNION, BoxUnion, LearnedBoxes
 from bayescascade.model.search import Seed, seed_sequence
 from bayescascade.model.view import View
 from bayescascade.report.page import Pieces, count_of

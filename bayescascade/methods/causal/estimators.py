@@ -35,8 +35,13 @@ from bayescascade.methods.causal.regression import (
     regression_words,
     row_features,
 )
-from bayescascade.methods.causal.scores import N_MEASURED, SCORES, Features, score_of
-from bayescascade.methods.causal.shapes import spread_of_shapes
+from bayescascade.methods.causal.scores import (
+    N_MEASURED,
+    SCORES,
+    Features,
+    score_of,
+    spread_of_shapes,
+)
 from bayescascade.model.readable_model import ReadableModel
 from bayescascade.model.record import NOT_SAVED
 from bayescascade.model.search import Seed, seed_sequence

@@ -57,8 +57,14 @@ from bayescascade.methods.causal.scores import SCORES, score_of
 from bayescascade.model.record import NOT_SAVED
 from bayescascade.model.search import Seed, seed_sequence
 from bayescascade.privacy.accounting import LostLedger, PrivacyLedger
-from bayescascade.privacy.mechanisms import NoisyValues, exponential, laplace, propose_test_release
-from bayescascade.privacy.noise import NoiseSource, noise_source
+from bayescascade.privacy.mechanisms import (
+    NoiseSource,
+    NoisyValues,
+    exponential,
+    laplace,
+    noise_source,
+    propose_test_release,
+)
 from bayescascade.report.page import Page
 
 _FIXED_BANDWIDTH = 0.2

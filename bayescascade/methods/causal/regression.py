@@ -40,9 +40,8 @@ from sklearn.linear_model import Ridge
 from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_real
-from bayescascade.methods.causal.kernels.gaussian import factor_kernel, median_distance
-from bayescascade.privacy.mechanisms import laplace
-from bayescascade.privacy.noise import NoiseSource
+from bayescascade.methods.causal.kernels import factor_kernel, median_distance
+from bayescascade.privacy.mechanisms import NoiseSource, laplace
 
 _PER_BANDWIDTH = 2.5
 _OVERHANG = 3  # bandwidths beyond the ends, so that numbers there have landmarks on both sides

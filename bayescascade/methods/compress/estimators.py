@@ -20,17 +20,19 @@ from bayescascade.base.validation import check_integer
 from bayescascade.data.labels import TrainingRows, check_labels, label_codes
 from bayescascade.data.levels import level_text
 from bayescascade.data.units import Units
-from bayescascade.methods.compress.learned import Compressed, State, VoteRule
-from bayescascade.methods.compress.minibatches import climb_each, refined
-from bayescascade.methods.compress.parameters import AUTO, CompressionParameters
-from bayescascade.methods.compress.reports import (
+from bayescascade.methods.compress.learned import (
     CANNOT_TELL,
     HOW_TO_READ,
     WORSE,
+    Compressed,
     PriorScale,
+    State,
     Tally,
+    VoteRule,
     class_page,
 )
+from bayescascade.methods.compress.minibatches import climb_each, refined
+from bayescascade.methods.compress.parameters import AUTO, CompressionParameters
 from bayescascade.methods.compress.starting import choose_start, counts_of_classes
 from bayescascade.model.matrix_classifier import MatrixClassifier
 from bayescascade.model.matrix_explorer import MatrixExplorer

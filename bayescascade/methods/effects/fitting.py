@@ -14,15 +14,17 @@ from sklearn.model_selection import StratifiedKFold
 from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import ParameterError
 from bayescascade.methods.effects.adjustment import Growth, grow
-from bayescascade.methods.effects.functions import ForestFunction, KernelFunction, SumFunction
-from bayescascade.methods.effects.hinge import MOST_EXACT, by_machines, solve_hinge
-from bayescascade.methods.effects.kernels import (
+from bayescascade.methods.effects.functions import (
+    ForestFunction,
     Kernel,
     KernelBasis,
+    KernelFunction,
+    SumFunction,
     choose_landmarks,
     named_kernel,
     scales_by_evidence,
 )
+from bayescascade.methods.effects.hinge import MOST_EXACT, by_machines, solve_hinge
 from bayescascade.methods.effects.measured import EffectSlope, MeasuredEffects
 from bayescascade.methods.effects.parameters import AUTO, EXTENTS, Extent
 from bayescascade.methods.effects.posterior import EffectPosterior

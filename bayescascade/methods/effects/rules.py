@@ -31,8 +31,8 @@ from bayescascade.methods.effects.measured import MeasuredEffects
 from bayescascade.methods.effects.parameters import EffectRulesParameters
 from bayescascade.methods.effects.problem import check_propensity
 from bayescascade.methods.effects.rules_page import group_names, rules_page, rules_sentences
-from bayescascade.methods.lists.cells import encode_for_labels
 from bayescascade.methods.lists.label_list import LabelList
+from bayescascade.methods.lists.parts import encode_for_labels
 from bayescascade.methods.lists.rule_list import check_rule, read_rules
 from bayescascade.model.readable_model import ReadableModel
 from bayescascade.model.roles import Predicted

@@ -32,11 +32,14 @@ from bayescascade.data.table import Table
 from bayescascade.methods.lists import models
 from bayescascade.methods.lists.antecedents import Antecedent
 from bayescascade.methods.lists.density_list import LearnedDensityList
-from bayescascade.methods.lists.list_posterior import RuleListPosterior
+from bayescascade.methods.lists.draws import alternatives
 from bayescascade.methods.lists.models import label_log_likelihood
-from bayescascade.methods.lists.near_best import alternatives
 from bayescascade.methods.lists.parameters import DensityListParameters, ListParameters
-from bayescascade.methods.lists.posterior import DensityListPosterior, LabelListPosterior
+from bayescascade.methods.lists.posterior import (
+    DensityListPosterior,
+    LabelListPosterior,
+    RuleListPosterior,
+)
 from bayescascade.methods.lists.rule_list import (
     ListedRules,
     RuleList,

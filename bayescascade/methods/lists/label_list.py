@@ -28,13 +28,12 @@ from bayescascade.data.levels import level_text, plain_level
 from bayescascade.data.schema import Schema
 from bayescascade.data.sql import sql_case, sql_literal
 from bayescascade.methods.lists.antecedents import Antecedent
-from bayescascade.methods.lists.cells import encode_for_labels, readable_sql
 from bayescascade.methods.lists.models import (
     label_beta_parameters,
     label_intervals,
     part_probabilities,
 )
-from bayescascade.methods.lists.parts import parts_of_codes
+from bayescascade.methods.lists.parts import encode_for_labels, parts_of_codes, readable_sql
 from bayescascade.methods.lists.rule_list import ListedRules
 from bayescascade.report.axes import Bar, class_color, plot_bars
 from bayescascade.report.layout import longest

@@ -15,11 +15,11 @@ from bayescascade.data.partitions import by_partitions
 from bayescascade.data.schema import Rows
 from bayescascade.data.table import Table
 from bayescascade.data.unknown import UnknownCells
-from bayescascade.methods.lists.averages import average_intervals, average_probabilities
-from bayescascade.methods.lists.cells import encode_for_labels
+from bayescascade.methods.lists.draws import average_intervals, average_probabilities
 from bayescascade.methods.lists.estimators import RuleListEstimator
 from bayescascade.methods.lists.label_list import LabelList
 from bayescascade.methods.lists.parameters import LabelListParameters
+from bayescascade.methods.lists.parts import encode_for_labels
 from bayescascade.model.matrix_classifier import LabeledFiles
 from bayescascade.model.roles import Predicted
 

@@ -31,9 +31,15 @@ from bayescascade.methods.online.experts import (
     check_classes,
     posterior_of,
 )
-from bayescascade.methods.online.played import GateDecision, Played, gate_page
 from bayescascade.methods.online.rates import RATES, game_of, regret_bound
-from bayescascade.methods.online.stream import RoundOutcomes, Stream, part_of
+from bayescascade.methods.online.stream import (
+    GateDecision,
+    Played,
+    RoundOutcomes,
+    Stream,
+    gate_page,
+    part_of,
+)
 from bayescascade.model.posterior import GibbsPosterior
 from bayescascade.model.record import contradictions_refused
 from bayescascade.report.page import Page

@@ -25,7 +25,7 @@ import numpy as np
 
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_integer, check_real
-from bayescascade.methods.online.kernels.rounds import ADAPTIVE, ANYTIME, HORIZON, RoundConstants
+from bayescascade.methods.online.kernels import ADAPTIVE, ANYTIME, HORIZON, RoundConstants
 
 RATES = ("adaptive", "anytime", "horizon")
 _KINDS = {"horizon": HORIZON, "anytime": ANYTIME, "adaptive": ADAPTIVE}

@@ -32,8 +32,7 @@ from bayescascade.methods.rados.signatures import (
 )
 from bayescascade.model.search import Seed, seed_sequence
 from bayescascade.privacy.accounting import Cost, PrivacyLedger
-from bayescascade.privacy.mechanisms import gaussian
-from bayescascade.privacy.noise import NoiseSource, noise_source
+from bayescascade.privacy.mechanisms import NoiseSource, gaussian, noise_source
 
 _BLOCK_ROWS = 1 << 13
 _FINE = 2.0**20  # steps of an edge in [-1, 1]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.arrays import Floats, Integers
-from bayescascade.methods.rados.kernels.subsets import (
+from bayescascade.methods.rados.kernels import (
     add_subsets,
     count_members,
     count_uses,

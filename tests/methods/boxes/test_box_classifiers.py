@@ -8,7 +8,7 @@ import pytest
 
 from bayescascade import BoxClassifier, BoxUnion, FastBoxes, hull_area, load
 from bayescascade.base.errors import DataError, ParameterError
-from bayescascade.methods.boxes.learned import LearnedBoxes
+from bayescascade.methods.boxes.union import LearnedBoxes
 
 EXACT = {"search": "exact", "likelihood": "gibbs", "n_boxes": 1, "side_cost": 0.5}
 QUICK = {"n_steps": 3000, "n_chains": 2, "random_state": 0}

@@ -9,8 +9,7 @@ from bayescascade.base.errors import InternalError, ParameterError, TooLargeErro
 from bayescascade.base.watch import Watch
 from bayescascade.methods.boxes.exact import search as searches
 from bayescascade.methods.boxes.exact.levels import Costs, LevelRows, balanced
-from bayescascade.methods.boxes.exact.program import solve_program
-from bayescascade.methods.boxes.exact.search import best_union
+from bayescascade.methods.boxes.exact.search import best_union, solve_program
 from bayescascade.methods.boxes.union import BoxUnion
 from tests.fuzz.boxes import best as best_worth, exact
 from tests.fuzz.running import Found, Problem

@@ -24,8 +24,8 @@ from bayescascade.methods.causal.scores import (
     log_iqr,
     score_of,
     spearman,
+    spread_of_shapes,
 )
-from bayescascade.methods.causal.shapes import spread_of_shapes
 from tests.methods.causal.problems import (
     decayed,
     slow_hsic_root,

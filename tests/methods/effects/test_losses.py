@@ -15,8 +15,8 @@ from bayescascade import (
     effect_bound,
     explore,
 )
+from bayescascade.methods.effects.functions import Evidence, Kernel, KernelBasis
 from bayescascade.methods.effects.hinge import _factor, best_intercept, certified, solve_hinge
-from bayescascade.methods.effects.kernels import Evidence, Kernel, KernelBasis
 from bayescascade.methods.effects.losses import SURROGATES, Arms
 
 SMOOTH = [name for name in SURROGATES if name not in ("hinge", "zero_one")]

@@ -12,7 +12,7 @@ from itertools import permutations
 import numpy as np
 
 from bayescascade.methods.lists.antecedents import Antecedent, Condition
-from bayescascade.methods.lists.list_posterior import RuleListPosterior
+from bayescascade.methods.lists.posterior import RuleListPosterior
 from bayescascade.methods.lists.rule_list import RuleList
 from samplers.types import Proposal
 from tests.statistical.proposals import Listed

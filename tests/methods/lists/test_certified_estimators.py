@@ -9,7 +9,7 @@ import pytest
 import bayescascade
 from bayescascade import DensityRuleList, RuleListClassifier
 from bayescascade.base.errors import ParameterError
-from bayescascade.methods.lists import estimators, list_posterior as rule_posteriors
+from bayescascade.methods.lists import estimators, posterior as rule_posteriors
 from bayescascade.methods.lists.exact import best_list
 from bayescascade.model.parameters import EFFORTS
 from tests.people import draw_people

@@ -12,11 +12,11 @@ from scipy.sparse import csr_array
 from bayescascade.base.errors import DataError, UnknownLevelWarning
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
-from bayescascade.methods.lists import averages
+from bayescascade.methods.lists import draws as list_draws
 from bayescascade.methods.lists.antecedents import Condition
-from bayescascade.methods.lists.averages import average_intervals, mixture_quantiles
-from bayescascade.methods.lists.cells import encode_for_labels
+from bayescascade.methods.lists.draws import average_intervals, mixture_quantiles
 from bayescascade.methods.lists.label_list import LabelList
+from bayescascade.methods.lists.parts import encode_for_labels
 from tests.methods.lists.lists import BINS, cells_of, random_rules
 
 PEOPLE = Schema(
@@ -196,8 +196,8 @@ def random_draws(rng, n=5, classes=("a", "b", "c")):
 @pytest.mark.parametrize("at_once", [1, 1 << 20])
 def test_intervals_are_of_the_mixture(at_once, classes, rng, monkeypatch):
     """As much of the draws' Beta distributions lies below as above; not their mean quantiles."""
-    monkeypatch.setattr(averages, "_MOST_PARTS", at_once)
-    monkeypatch.setattr(averages, "_MOST_BETAS", at_once)
+    monkeypatch.setattr(list_draws, "_MOST_PARTS", at_once)
+    monkeypatch.setattr(list_draws, "_MOST_BETAS", at_once)
     draws, times = random_draws(rng, classes=classes)
     draws, times = [*draws, draws[0]], np.append(times, 2.0)  # two draws with equal parts
     cells = np.tile(cells_of(BINS)[0], 2)[:, 3:]

@@ -22,7 +22,7 @@ from bayescascade.methods.rados.protection import (
     cut_of,
     draw_agreements,
 )
-from bayescascade.privacy.noise import noise_source
+from bayescascade.privacy.mechanisms import noise_source
 from tests.methods.rados.problems import agreement_laws, blobs, smallest_delta
 
 EPSILONS = (0.0, 0.2, 0.7, 1.5)

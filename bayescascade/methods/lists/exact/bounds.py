@@ -83,8 +83,7 @@ from bayescascade.methods.lists.excess import log_excess
 from bayescascade.methods.lists.kernels import parts
 from bayescascade.methods.lists.kernels.bits import NOTHING, descend, divide
 from bayescascade.methods.lists.kernels.layout import DENSITY
-from bayescascade.methods.lists.list_posterior import RuleListPosterior
-from bayescascade.methods.lists.posterior import DensityListPosterior
+from bayescascade.methods.lists.posterior import DensityListPosterior, RuleListPosterior
 
 _SLOPES_AT = (2, 8)
 _N_SLOPES = len(_SLOPES_AT)

@@ -56,9 +56,12 @@ from bayescascade.data.distinct_rows import distinct_places
 from bayescascade.methods.lists.antecedents import row_arrays
 from bayescascade.methods.lists.excess import OPERATIONS, entropies
 from bayescascade.methods.lists.kernels.layout import MAX_RULES, RowArrays
-from bayescascade.methods.lists.list_posterior import RuleListPosterior
 from bayescascade.methods.lists.models import density_sizes, label_sizes, prior_sizes
-from bayescascade.methods.lists.posterior import DensityListPosterior, LabelListPosterior
+from bayescascade.methods.lists.posterior import (
+    DensityListPosterior,
+    LabelListPosterior,
+    RuleListPosterior,
+)
 from bayescascade.model.guard import UNIT
 
 Codes = NDArray[np.unsignedinteger[Any]]

@@ -36,8 +36,7 @@ import numpy as np
 from bayescascade.base.arrays import Codes, Floats
 from bayescascade.base.watch import OutOfTime
 from bayescascade.methods.lists.exact.bounds import Prefix, bound_of_all
-from bayescascade.methods.lists.list_posterior import RuleListPosterior
-from bayescascade.methods.lists.posterior import DensityListPosterior
+from bayescascade.methods.lists.posterior import DensityListPosterior, RuleListPosterior
 from bayescascade.methods.lists.rule_list import RuleList
 from bayescascade.model.guard import certified, shown_gap
 

@@ -16,8 +16,11 @@ from bayescascade.methods.lists.exact.points import SearchRounding, listed_cells
 from bayescascade.methods.lists.excess import entropies
 from bayescascade.methods.lists.kernels.parts import part_value
 from bayescascade.methods.lists.kernels.states import Edges, Masks, Room, expand
-from bayescascade.methods.lists.list_posterior import RuleListPosterior
-from bayescascade.methods.lists.posterior import DensityListPosterior, LabelListPosterior
+from bayescascade.methods.lists.posterior import (
+    DensityListPosterior,
+    LabelListPosterior,
+    RuleListPosterior,
+)
 
 _OF_EDGES = 1e-3  # of what a layer may leave out, for edges
 _MOST_FLAGS = 3e7  # candidates times rows

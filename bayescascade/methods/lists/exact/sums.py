@@ -64,7 +64,7 @@ from bayescascade.methods.lists.exact.states import (
 )
 from bayescascade.methods.lists.kernels.layout import DENSITY
 from bayescascade.methods.lists.kernels.states import IDLE
-from bayescascade.methods.lists.list_posterior import RuleListPosterior
+from bayescascade.methods.lists.posterior import RuleListPosterior
 from bayescascade.methods.lists.rule_list import RuleList
 from bayescascade.model.guard import UNIT, certified, shown_gap
 

@@ -1,1 +1,0 @@
-"""Compiled code of the additive noise models."""

@@ -1,1 +1,0 @@
-"""Compiled rounds of the gate."""

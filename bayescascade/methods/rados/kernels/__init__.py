@@ -1,1 +1,0 @@
-"""Compiled sums over random subsets of rows."""
