@@ -189,10 +189,17 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
             shown = self._sample("gibbs", training, others)
         if self.run_.interrupted:
             return shown
-        draws, self._others = self._draws, [self.summary_]
+        first, draws = dict(vars(self)), self._draws
         own = replace(search, n_chains=n_own, random_state=seeds[0], part="beta: ",
                       resume=search.checkpoint is not None)  # fmt: skip
-        shown = self._sample("beta", training, own)
+        try:
+            self._others = [self.summary_]
+            shown = self._sample("beta", training, own)
+        except KeyboardInterrupt:  # before "beta" has a state: the first half is the model
+            vars(self).update(first)
+            self.run_ = replace(self.run_, interrupted=True)
+            self.summary_ = replace(self.summary_, interrupted=True)
+            return shown
         most = min(len(draws), len(self._draws), self._most_kept // 2)
         self._draws = [*thinned([self._draws], most), *thinned([draws], most)]
         return shown

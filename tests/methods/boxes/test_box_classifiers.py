@@ -8,7 +8,10 @@ import pytest
 
 from bayescascade import BoxClassifier, BoxUnion, FastBoxes, hull_area, load
 from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.methods.boxes import estimators
+from bayescascade.methods.boxes.posterior import BoxPosterior
 from bayescascade.methods.boxes.union import LearnedBoxes
+from tests.interrupts import interrupted
 
 EXACT = {"search": "exact", "likelihood": "gibbs", "n_boxes": 1, "side_cost": 0.5}
 QUICK = {"n_steps": 3000, "n_chains": 2, "random_state": 0}
@@ -175,6 +178,14 @@ def test_pooled_chains_go_on_in_their_second_half(rows, tmp_path, monkeypatch):
     for model, name in ((whole, "whole"), (again, "again")):
         model.save(tmp_path / name)
     assert (tmp_path / "whole").read_bytes() == (tmp_path / "again").read_bytes()
+
+
+def test_ctrl_c_between_pooled_chains_leaves_those_of_the_first_half(rows, monkeypatch):
+    monkeypatch.setattr(estimators, "BoxPosterior", interrupted(2, BoxPosterior))
+    model = BoxClassifier(**QUICK, n_boxes=2).fit(*rows)
+    assert (model.posterior_.likelihood, model.run_.interrupted) == ("gibbs", True)
+    assert "interrupted" in str(model)
+    assert len(np.unique(model.predict_proba(rows[0]), axis=0)) > 2
 
 
 def test_paths_go_from_large_unions_to_small_ones(rows):
