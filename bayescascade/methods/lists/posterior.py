@@ -4,7 +4,6 @@ They apply the formulas to the data: what each part captures, and the compiled s
 call by `advance`.
 """
 
-from abc import abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from copy import copy
 from dataclasses import astuple
@@ -97,10 +96,6 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
             return -np.inf
         sizes = self.antecedents.sizes[list(state.rules)].tolist()
         return self.prior.log_prior(sizes, self.antecedents.n_of_size)
-
-    @abstractmethod
-    def rounding(self, state: RuleList) -> float:
-        """Return a bound on the rounding error of a list's log density, nats."""
 
     def _prior_sizes(self, state: RuleList) -> float:
         return prior_sizes(self.prior, self.antecedents.n_of_size, state.n_rules + 1)
@@ -348,6 +343,7 @@ class DensityListPosterior(RuleListPosterior):
         return log_prior if log_prior == -np.inf else log_prior + self.log_likelihood(state)
 
     def rounding(self, state: RuleList) -> float:
+        """Return a bound on the rounding error of a list's log density, nats."""
         n_conditions = int(self.antecedents.sizes[list(state.rules)].sum())
         return density_rounding(
             n_conditions, state.n_rules + 1, self.table.weights, self.schema, self.concentration,
@@ -448,5 +444,6 @@ class LabelListPosterior(RuleListPosterior):
         return 100.0 + (0.5 * n_rules + 1.0) * a_part  # half of the parts are counted again
 
     def rounding(self, state: RuleList) -> float:
+        """Return a bound on the rounding error of a list's log density, nats."""
         weights, counts = self.table.weights, self.counts(state)
         return label_rounding(counts, weights, self.concentration, self._prior_sizes(state))

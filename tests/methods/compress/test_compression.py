@@ -8,9 +8,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin
 
 import bayescascade
-from bayescascade import DataError, NeighborCompressionClassifier, ParameterError
+from bayescascade import (
+    DataError,
+    NeighborCompressionClassifier,
+    ParameterError,
+    PrototypePosterior,
+)
 from bayescascade.methods.compress.learned import Compressed
-from bayescascade.methods.compress.minibatches import climb_by_minibatches
+from bayescascade.methods.compress.minibatches import around, climb_by_minibatches
 from bayescascade.methods.compress.neighborhoods import ClassedRows
 from bayescascade.methods.compress.starting import shares_of_classes
 from tests.methods.compress.problems import blobs, strokes
@@ -89,6 +94,21 @@ def test_what_chose_the_prior_is_printed_and_saved(tmp_path):
     model.save(tmp_path / "m.json")
     again = bayescascade.load(tmp_path / "m.json")
     assert (str(again), again.prior_scale_) == (str(model), model.prior_scale_)
+
+
+@pytest.mark.parametrize(
+    ("factor", "nearness"),
+    [([3.0, 0.1], 1.0), ([0.3, 0.1], 0.1), ([[0.3, 0.1]], 0.2)],
+)
+def test_prototypes_far_from_rows_move_more_freely(factor, nearness):
+    """All of them vote there: they are known less well, and their steps are longer."""
+    X, labels = blobs(40, 2, 2)
+    learned = Compressed(np.zeros((2, 2)), np.arange(2), np.array(factor))
+    posterior = around(learned, np.array([9.0, 16.0]), X, labels, classes=np.array(["a", "b"]))
+    plain = PrototypePosterior(X, labels, [1, 1], fixed_metric=[0.0, 0.0], metric="diagonal")
+    precision = nearness**2 * np.array([3.0, 3.0, 4.0, 4.0])
+    np.testing.assert_allclose(posterior.scales, 1 / precision)
+    np.testing.assert_allclose(posterior.lengths, plain.lengths / nearness)
 
 
 def test_prototypes_are_in_the_units_of_the_rows(digits, fitted):

@@ -192,6 +192,21 @@ def test_stored_lists_that_have_no_density_are_refused():
             posterior.decode_state({"rules": rules})
 
 
+@pytest.mark.parametrize(
+    ("n_steps", "n_rounds", "order"),
+    [(1, 0, [1, 0, 3, 2]), (1, 1, [0, 2, 1, 3]), (2, 0, [1, 3, 0, 2]), (2, 1, [2, 0, 3, 1])],
+)
+def test_pairs_of_neighbors_swap_in_turn(n_steps, n_rounds, order):
+    """Of equal temperatures all swaps are accepted; lists of 0, 6, 12, 18 rules are known again."""
+    posterior = TWO_CLASSES.posterior()
+    states = [RuleList(tuple(range(6 * k))) for k in range(4)]
+    rng = np.random.default_rng(0)
+    found = posterior.exchange(rng, states, n_steps, 1, (1.0,) * 4, n_rounds)
+    assert [round(state.n_rules / 6) for state in found.states] == order
+    turns = np.array([[1, 0, 1], [0, 1, 0]] * 2)[n_rounds : n_rounds + n_steps].sum(axis=0)
+    assert found.tried == found.accepted == tuple(turns)
+
+
 @each(TWO_CLASSES, DENSITY_FRACTIONS)
 def test_swaps_weigh_what_heat_leaves_of_the_prior(problem, rng):
     """Of targets exp(b log density + (1 - b) PRIOR_KEPT log prior), as in `kernels.sweep`."""

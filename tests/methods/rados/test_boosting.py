@@ -124,6 +124,8 @@ def test_moments_are_the_second_order_of_the_logistic_loss():
     np.testing.assert_allclose(near.peak(), 2 * np.linalg.lstsq(X, y.astype(float))[0], rtol=1e-6)
     tight = RadoPosterior(every, 11, approximation="moments", prior_scale=[0.3, 1.0, 2.0])
     np.testing.assert_allclose(tight.log_density_and_gradient(tight.peak())[1], 0, atol=1e-9)
+    printed = [posterior.parameters()["prior_scale"] for posterior in (near, tight)]
+    assert printed == [1e6, "by column"]
 
 
 @pytest.mark.slow
