@@ -189,14 +189,14 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
             shown = self._sample("gibbs", training, others)
         if self.run_.interrupted:
             return shown
-        first, draws = dict(vars(self)), self._draws
+        first, draws = dict(self.__dict__), self._draws
         own = replace(search, n_chains=n_own, random_state=seeds[0], part="beta: ",
                       resume=search.checkpoint is not None)  # fmt: skip
         try:
             self._others = [self.summary_]
             shown = self._sample("beta", training, own)
         except KeyboardInterrupt:  # before "beta" has a state: the first half is the model
-            vars(self).update(first)
+            self.__dict__.update(first)
             self.run_ = replace(self.run_, interrupted=True)
             self.summary_ = replace(self.summary_, interrupted=True)
             return shown

@@ -67,7 +67,7 @@ class EffectRules(ReadableModel):
         Mean of h in each part. `predict` returns whether it is positive.
     gap_ : float or None
         No list is more probable by more than this, nats. 0 means that the list is proved to be the
-        best. None for a tree.
+        best. It is printed up to 3 nats, a factor of 20. None for a tree.
     associations_ : tuple of Association
         Conditions with support, confidence and lift, first for h > 0 and then for h <= 0.
     fidelity_ : float

@@ -10,6 +10,8 @@ from bayescascade.report.page import BLANK, Numbers, Page, Pieces, PrintedTable,
 
 ANY = "any row"
 """The label of a list without rules."""
+MOST_GAP = 3.0
+"""The largest printed gap, nats: a list may be 20 times as probable. More says nothing."""
 
 
 def rules_page(learned: Any) -> Page:
@@ -51,6 +53,8 @@ def _found_words(learned: Any) -> str:
     rules = count_of(learned.rules_.n_rules, "rule")
     if learned.gap_ == 0.0:
         return f"list of {rules}: no list is more probable"
+    if learned.gap_ > MOST_GAP:
+        return f"list of {rules}: best found, not proved to be near the best"
     gap = f"{learned.gap_:.2f} nats"
     return f"list of {rules}: best found, no list is more probable by more than {gap}"
 

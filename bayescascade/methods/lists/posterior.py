@@ -4,6 +4,7 @@ They apply the formulas to the data: what each part captures, and the compiled s
 call by `advance`.
 """
 
+from abc import abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from copy import copy
 from dataclasses import astuple
@@ -51,7 +52,7 @@ _START_TRIES = 50
 
 
 class RuleListPosterior(CompiledPosterior[RuleList]):
-    """The common part of both posteriors; the subclasses document the parameters."""
+    """The common part of both posteriors: candidates, prior and table."""
 
     moves_compiled = layout.MOVES
     tries: ClassVar[Mapping[str, float]] = MOVE_WEIGHTS
@@ -96,6 +97,10 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
             return -np.inf
         sizes = self.antecedents.sizes[list(state.rules)].tolist()
         return self.prior.log_prior(sizes, self.antecedents.n_of_size)
+
+    @abstractmethod
+    def rounding(self, state: RuleList) -> float:
+        """Return a bound on the rounding error of a list's log density, nats."""
 
     def _prior_sizes(self, state: RuleList) -> float:
         return prior_sizes(self.prior, self.antecedents.n_of_size, state.n_rules + 1)

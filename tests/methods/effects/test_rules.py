@@ -171,5 +171,8 @@ def test_sentences_say_for_whom_and_why_not(rng):
         frame, np.full(600, 0.3), (frame, np.full(600, 0.3), y, treated)
     )
     assert len(alike.to_dict()["sentences"]) == 1  # the average says it
+    for gap, words in ((0.0, "no list is more probable"), (2.0, "2.00 nats"), (28, "not proved")):
+        alike.gap_ = gap
+        assert words in str(alike)
     with pytest.raises(DataError, match="treatment of held-out rows must be 0 or 1"):
         EffectRules().fit(frame, h, (frame, h, y, 2.0 * treated))
