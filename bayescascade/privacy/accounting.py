@@ -212,7 +212,6 @@ class PrivacyLedger(Printed):
 
     @property
     def _delta(self) -> float:
-        """Limit of the sum of deltas."""
         return self._budget.delta / (1.0 if self._rule == "basic" else 2.0)
 
     def _counts(self, cost: Cost) -> bool:

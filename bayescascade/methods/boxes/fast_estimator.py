@@ -212,7 +212,6 @@ def _ends(rows: Floats) -> tuple[Floats, Floats]:
 
 
 def _scaled(rows: Floats) -> Floats:
-    """Return columns scaled to [-1, 1]; 0 if they are constant."""
     middle, half = _ends(rows)
     return np.clip((rows - middle) / half, -1.0, 1.0)
 

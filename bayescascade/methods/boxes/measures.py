@@ -132,7 +132,6 @@ def generalization_bound(
 
 
 def _log_multisets(n_single: int, n_boxes: int) -> float:
-    """Return ``log C(n_single + n_boxes - 1, n_boxes)``, without cancellation."""
     terms = [math.log(n_single + k) for k in range(n_boxes)]
     return math.fsum(terms) - float(gammaln(n_boxes + 1))
 

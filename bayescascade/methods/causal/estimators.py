@@ -218,7 +218,6 @@ class AdditiveNoiseModel(DirectionModel):
         return abs(self.scores_[DIRECTIONS[0]] - self.scores_[DIRECTIONS[1]])
 
     def _shown(self) -> Page:
-        """Return the direction, the scores, and their uncertainty."""
         posterior, scored = self.posterior_, SCORES[self.score]
         shown = [arrow(direction, self.names_) for direction in DIRECTIONS]
         heading = [self.title, count_of(self.n_rows_, "row"), scored.text]
@@ -277,7 +276,6 @@ class AdditiveNoiseModel(DirectionModel):
         return forward - backward
 
     def _both_scores(self, x: Floats, y: Floats, rng: np.random.Generator) -> dict[str, float]:
-        """Return the score of each direction between standardized columns."""
         if self.score == "shapes":
             both = (spread_of_shapes(x, y), spread_of_shapes(y, x))
             return dict(zip(DIRECTIONS, both, strict=True))
@@ -302,7 +300,6 @@ class AdditiveNoiseModel(DirectionModel):
         return score_of(self.score, cause, residuals, kernels)
 
     def _kernel(self, numbers: Floats) -> Features:
-        """Return features of the kernel of a variable, with the chosen bandwidth."""
         if self.bandwidth == "half median":
             return partial(row_features, bandwidth=half_median(numbers))
         spread = float(numbers.std()) or 1.0

@@ -292,7 +292,6 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         return self.release_.delta
 
     def _shown(self) -> Page:
-        """Return the published result and the guarantee."""
         return self.release_.page()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -388,7 +387,6 @@ class PrivateAdditiveNoiseModel(DirectionModel):
     def _regressions(
         self, protection: Protection, x: Floats, y: Floats, noise: NoiseSource
     ) -> tuple[Predict, Predict]:
-        """Return regressions of y on x and of x on y."""
         if protection.protects_training:
             return histogram_regressions(x, y, protection.epsilon, noise)
         amount = self.regularization

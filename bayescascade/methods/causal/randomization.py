@@ -79,13 +79,11 @@ def pairs_without_direction(x: Floats, y: Floats) -> tuple[Draw, Draw, Draw]:
 
 
 def _exchanged(x: Floats, y: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Return both columns with cells exchanged in half of the rows."""
     is_kept = rng.random(len(x)) < 0.5
     return np.where(is_kept, x, y), np.where(is_kept, y, x)
 
 
 def _permuted(x: Floats, y: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Return x, and y in another order."""
     return x, rng.permutation(y)
 
 

@@ -224,7 +224,6 @@ def _cells(n: int, epsilon: float) -> int:
 
 
 def _smoothed(counts: Floats, variance: float, edges: Floats) -> Predict:
-    """Return the regression of the second coordinate on the first."""
     middles, n_cells = (edges[:-1] + edges[1:]) / 2, len(counts)
     totals = counts.sum(axis=1)
     is_full = totals > max(_DEVIATIONS * (n_cells * variance) ** 0.5, 1.0)

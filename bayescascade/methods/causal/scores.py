@@ -160,7 +160,6 @@ def spread_of_shapes(cause: Floats, effect: Floats) -> float:
 
 
 def _spread(bins: Floats, effect: Floats) -> float:
-    """Return the mean difference between the shapes of bins and that of all of them."""
     bin_of = (bins - bins.min()).astype(np.int64)
     counts = np.bincount(bin_of)
     shown = counts >= LEAST

@@ -325,7 +325,6 @@ class NeighborCompressionClassifier(
         return self._search(optimizer="lbfgs").n_iterations
 
     def _batches(self, n_epochs: int) -> dict[str, Any]:
-        """Return the options of climbing with minibatches."""
         return {"batch_size": self.batch_size, "n_epochs": n_epochs, "progress": self.progress}
 
     def _learned(self, state: State, training: TrainingRows) -> Compressed:
@@ -349,7 +348,6 @@ class NeighborCompressionClassifier(
         return self._averaged(lambda one: self._rule.probabilities(one, rows))
 
     def _block_words(self, rows: Floats) -> dict[str, list[int]]:
-        """Return the number of the nearest prototype, from 1."""
         return {"nearest_prototype": (1 + self._best.nearest(rows)).tolist()}
 
     def _reasons(self, X: Any) -> list[str]:

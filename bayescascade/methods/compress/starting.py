@@ -285,7 +285,6 @@ class Start:
         return numbers * factor if is_linear else numbers + np.log(factor)
 
     def _climbed_in(self, step: int, prior_scale: float | None) -> TriedMetric:
-        """Return the result of a climb in one metric."""
         metric = self._scaled(self._numbers, _STEP**step)
         posterior = self.posterior(
             self._seen, self._labels[self._seen], fixed_metric=metric, prior_scale=prior_scale

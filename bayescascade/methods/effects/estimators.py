@@ -234,7 +234,6 @@ class EffectModel(MatrixEstimator):
         return training, used
 
     def _take(self, learned: LearnedEffects) -> None:
-        """Set the fitted attributes."""
         self._learned, self.effective_sizes_ = learned, np.array(learned.sizes)
         self.objective_, self.average_effect_ = learned.objective, learned.average
         self.slope_ = learned.slope
@@ -344,7 +343,6 @@ class EffectModel(MatrixEstimator):
         return rules
 
     def _estimated(self, rows: Floats, treated: Flags) -> Floats:
-        """Return propensities of held-out rows, each estimated from other rows."""
         if treated.all() or not treated.any():
             return np.full(len(rows), 0.5)  # nothing is measured in one arm
         with single_threaded():

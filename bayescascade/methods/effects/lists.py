@@ -102,7 +102,6 @@ def _best_cuts(
 
 
 def _both(first: Condition, second: Condition) -> Antecedent:
-    """Return the conjunction of two conditions that some row fulfills."""
     if first.column != second.column:
         return tuple(sorted((first, second)))
     low, high = max(first.low, second.low), min(first.high, second.high)

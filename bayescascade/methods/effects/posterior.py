@@ -257,7 +257,6 @@ class EffectPosterior(ContinuousPosterior):
         return value, min(gap, value) if np.isfinite(gap) else value
 
     def _solved(self, alphas: Floats) -> Floats:
-        """Return the least-squares solution."""
         factor = self._factor(alphas @ self._arms)
         columns = np.column_stack([np.ones(len(self._labels)), self._features])
         right = columns.T @ ((alphas @ self._arms) * self._labels)

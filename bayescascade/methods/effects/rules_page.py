@@ -120,7 +120,6 @@ def _clear_sentences(learned: Any) -> list[str]:
 
 
 def _where(name: str, labels: Sequence[str]) -> str:
-    """Return a line of a list with these labels, or an association, as the end of a sentence."""
     if name == "else" and len(labels) == 2:
         return f"unless {labels[0].removeprefix('if ')}"
     if name == "else":

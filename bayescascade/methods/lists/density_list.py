@@ -185,7 +185,6 @@ class LearnedDensityList(ListedRules, DensityParts):
 
     @cached_property
     def _rule_columns(self) -> list[int]:
-        """The columns of the rules' conditions, ascending."""
         return sorted({condition.column for rule in self.rules for condition in rule})
 
     def _score_open(self, cells: Codes) -> Floats:

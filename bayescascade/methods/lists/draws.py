@@ -62,7 +62,6 @@ def average_intervals(
 
 
 def _intervals(draws: Sequence[LabelList], times: Floats, codes: Codes, level: float) -> Floats:
-    """Return the result of `average_intervals`, computed once for rows in the same parts."""
     parts = np.array([labels.part_of_codes(codes) for labels in draws], np.uint8)
     first, position = _different_columns(parts)
     counts, weights = _mixtures(draws, times / times.sum(), parts[:, first])
@@ -191,7 +190,6 @@ def alternatives(fitted: Any) -> Alternatives[Any, Any]:
 
 
 def _drawn(fitted: Any) -> list[Alternative[Any]]:
-    """Return the drawn lists, the best first."""
     if not fitted._draws.times:
         raise ParameterError(
             'search must be "auto", or draw lists, for the lists near the best, got '

@@ -284,7 +284,6 @@ class LabelList(ListedRules):
 
     @property
     def _class_table(self) -> PrintedTable:
-        """The table with a column for each class."""
         classes = map(self._probabilities, range(self.n_classes), self._headers)
         return self._parts_table([self._rows, *classes])
 

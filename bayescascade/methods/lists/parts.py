@@ -244,7 +244,6 @@ def readable_sql(column: Column, missing: str, unknown: str) -> str:
 
 
 def _is_refused(column: Column, missing: str, unknown: str) -> bool:
-    """Return whether a missing cell of a column is an error."""
     is_unknown = missing == "level" and not column.has_missing_level
     return missing == "error" or (is_unknown and unknown == "error")
 

@@ -292,7 +292,6 @@ def _digest(words: NDArray[np.uint64]) -> bytes | None:
 
 
 def _list_in(works: layout.RuleListWorkspace, k: int, which: int) -> RuleList:
-    """Return one of the lists in a work space."""
     return RuleList(tuple(works.rules[k, which, : works.sizes[k, which]].tolist()))
 
 

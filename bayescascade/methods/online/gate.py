@@ -189,7 +189,6 @@ class OnlineGate(Printed):
         self._rng = np.random.default_rng(random_state)
 
     def _begin(self) -> None:
-        """Delete all rounds."""
         constants = game_of(
             self.rates, self.horizon, len(self._pool.names), self.cost,
             is_mixed=self.exploration == "mix", is_known=self.known_cost,

@@ -213,7 +213,6 @@ class Stream:
             blocks.append(_cut(made, slice(0, at)))
 
     def _decided(self, rows: Any) -> Decisions:
-        """Return decisions; DataError if no expert asks in a round."""
         found = np.ascontiguousarray(self.pool.decide(rows))
         explores = (found == ASKS).any(axis=1)
         if not explores.all():
@@ -279,7 +278,6 @@ class Stream:
         return sum(map(len, self._labels))
 
     def _labels_to_learn(self) -> float:
-        """Return the number of labels at which models are refitted."""
         if not self.learns:
             return np.inf
         missing = np.ceil(_GROWTH * self.n_learned) - self._n_known

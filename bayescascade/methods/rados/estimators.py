@@ -243,7 +243,6 @@ class RadoBoostClassifier(MatrixClassifier):
         return self._decisions(self._matrix(X))
 
     def _decisions(self, rows: Floats) -> Floats:
-        """Return `decision_function` of rows of the matrix."""
         largest = np.finfo(np.float64).max
         with np.errstate(over="ignore", invalid="ignore"):
             cells = np.nan_to_num(self._reading.scaled(rows), posinf=largest, neginf=-largest)
@@ -266,7 +265,6 @@ class RadoBoostClassifier(MatrixClassifier):
         return {"decision": self._decisions(rows).tolist()}
 
     def _reasons(self, X: Any) -> list[str]:
-        """Return the largest terms of each decision; their signs point to the classes."""
         names, texts = self._reading.columns, []
         for row in self._reading.scaled(self._matrix(X)) * self.theta_:
             most = np.argsort(-np.abs(row), kind="stable")[:_MOST_REASONS].tolist()

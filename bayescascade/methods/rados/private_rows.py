@@ -191,7 +191,6 @@ def read_hiding(
 
 
 def _values_of_others(like: Reading, at: int, feature: str | int, values: Any) -> Two:
-    """Return the two values of a feature in other rados."""
     if values is not None:
         raise ParameterError(f"values must be None with like, which has them, got {values!r}")
     places = np.flatnonzero(like.encoder.source == at)
@@ -212,7 +211,6 @@ def _values_of_others(like: Reading, at: int, feature: str | int, values: Any) -
 
 
 def _with_values(reading: Reading, at: int, place: int, levels: Two) -> Reading:
-    """Return a reading in which a column has these two values as -1 and 1."""
     center, units = reading.center.copy(), reading.units.copy()
     encoder, ends = reading.encoder, (0.0, 1.0)
     if isinstance(levels[0], str):
@@ -257,7 +255,6 @@ def read_declared(
 
 
 def _classes(y: Any, classes: Any, like: Reading | None) -> tuple[Two, Cells]:
-    """Return the two classes, and the labels."""
     if y is None:
         raise ParameterError(f"{OWNER} requires y to be passed, but the target y is None")
     y = pd.Series(y) if isinstance(y, pd.api.extensions.ExtensionArray) else as_column(y)

@@ -212,7 +212,6 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
         return self.n_steps or int(STEPS[self.effort] * _STEPS)
 
     def _tradeoffs(self) -> list[float]:
-        """Return the tradeoffs to try."""
         if self.tradeoff is not None:
             return [float(self.tradeoff)]
         mean = float(self._sensors.costs.mean())
@@ -328,7 +327,6 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
         return self._sent(rows) @ self._sensors.costs
 
     def _sending_words(self, rows: Matrix) -> list[str]:
-        """Return the sending sensors of each row, in words."""
         names = self._sensors.names
         found = (list(compress(names, row)) for row in self._sent(rows).tolist())
         return [

@@ -309,7 +309,6 @@ class SensorCandidates(NamedTuple):
         return weights
 
     def _again(self, best: SensorCandidate, path_of: TrainingPathOf) -> TrainingPath:
-        """Return how gates are trained further, with the same seed each time."""
         return path_of(self.everything, np.random.default_rng([self.seed, 1]), best.net.weights)
 
 

@@ -308,7 +308,6 @@ def _closed(base: Weights, problem: SensorProblem, share: float, start: Weights)
 
 
 def _projected(problem: SensorProblem, share: float, start: Weights) -> Weights:
-    """Return the result of projected descent within a share of all costs."""
     budget = share * float(problem.costs.sum())
     return alternated(
         problem.signals, problem.targets[:, 0], start, _ROUNDS // 4, costs=problem.costs,

@@ -165,7 +165,6 @@ class LevelRows:
         return levels
 
     def _best_level(self, levels: Levels, box: int, side: int) -> int:
-        """Return the best level of one side, given all others."""
         others, own = np.delete(levels, box, axis=0), levels[box].copy()
         own[side] = 0
         changes = np.zeros(int(self.n_levels[side]) + 1)

@@ -191,7 +191,6 @@ def divide(
 
 @inner_kernel
 def _is_any(words):
-    """Whether a set is not empty."""
     w = 0
     while w < words.shape[0] and words[w] == 0:
         w += 1
@@ -200,7 +199,6 @@ def _is_any(words):
 
 @inner_kernel
 def _add_up(points, features, members, weights, sums):
-    """Add the contributions of the members to each sum."""
     count(points, members, weights)
     for group in range(features.shape[0]):
         if weights[group] > 0.0:

@@ -56,7 +56,6 @@ def _log_one_plus(x, y):
 
 @inner_kernel
 def _log_excess(model, which, weight):
-    """Return D(weight, a); see `excess`."""
     if weight <= 0.0:
         return 0.0
     if model.is_whole and weight < model.excesses.shape[1]:
@@ -73,7 +72,6 @@ def _log_excess(model, which, weight):
 
 @inner_kernel
 def _joined(one, other):
-    """Return the entropy of two weights."""
     small, large = min(one, other), max(one, other)
     share = small / large if small > 0.0 else 0.0
     return (small + large) * log1p(share) - small * log(share) if share > 0.0 else 0.0

@@ -143,7 +143,6 @@ def expand(
 
 @inner_kernel
 def _add_up(features, words, n_words, sums):
-    """Set `sums` to the sums of the features of the points in the words."""
     sums[: features.shape[1]] = 0.0
     for word in range(n_words):
         rest = words[word]
@@ -171,7 +170,6 @@ def _differ(one, other):
 
 @inner_kernel
 def _hash(words):
-    """Return a hash, uint64."""
     mixed = np.uint64(0x9E3779B97F4A7C15)
     for word in range(words.shape[0]):
         mixed = (mixed ^ words[word]) * np.uint64(0xFF51AFD7ED558CCD)

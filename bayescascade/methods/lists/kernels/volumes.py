@@ -82,7 +82,6 @@ def _is_open(candidates, box, item):
 
 @inner_kernel
 def _overlaps(candidates, box, rule):
-    """Whether a candidate holds somewhere in the box."""
     for k in range(candidates.sizes[rule]):
         item = candidates.members[rule, k]
         column = candidates.items[item, COLUMN]
