@@ -127,13 +127,10 @@ def generalization_bound(
     for count in n_anchors:
         anchors = check_integer("n_anchors", count, minimum=2)
         n_single *= anchors * (anchors - 1) // 2
-    log_unions = _log_multisets(n_single, n_boxes)
-    return errors + math.sqrt((np.logaddexp(log_unions, 0.0) - math.log(delta)) / (2.0 * n_rows))
-
-
-def _log_multisets(n_single: int, n_boxes: int) -> float:
+    # ln C(n_single + n_boxes - 1, n_boxes), without cancellation
     terms = [math.log(n_single + k) for k in range(n_boxes)]
-    return math.fsum(terms) - float(gammaln(n_boxes + 1))
+    log_unions = math.fsum(terms) - float(gammaln(n_boxes + 1))
+    return errors + math.sqrt((np.logaddexp(log_unions, 0.0) - math.log(delta)) / (2.0 * n_rows))
 
 
 if TYPE_CHECKING:

@@ -173,10 +173,16 @@ class Protection:
         return min(max(round(n_rows * self.test_share), 3), n_rows - 3)
 
     def sensitivity(self, n_rows: int) -> float:
-        """Return the bound on the change of each score by a row: proved, or proposed for a test."""
+        """Return the bound on the change of each score by a row: proved, or proposed for a test.
+
+        By default approximately normal rows almost surely pass the test: distances must reach the
+        threshold T, and 2 T + 6 leaves room for the noise. Within that number of places of its
+        quartiles, the log of a normal IQR changes by 2.33 / m per place.
+        """
         m = self.n_test(n_rows)
         if self.is_tested:
-            return self._proposed_for(m) if self.proposed is None else self.proposed
+            by_default = 2 * (2 * self._threshold + 6) * (4 / m)
+            return by_default if self.proposed is None else self.proposed
         return by_test_row(self.score, m) if self.protects_test else 0.0
 
     def scale(self, n_rows: int) -> float:
@@ -201,15 +207,6 @@ class Protection:
     @property
     def _threshold(self) -> int:
         return stability_threshold(self.epsilon * TEST_SHARE, self.delta)
-
-    def _proposed_for(self, m: int) -> float:
-        """Return a proposal with which approximately normal rows almost surely pass the test.
-
-        Distances must reach the threshold T; 2 T + 6 leaves room for the noise. Within that number
-        of places of its quartiles, the log of a normal IQR changes by 2.33 / m per place.
-        """
-        places = 2 * self._threshold + 6
-        return 2 * places * (4 / m)
 
 
 def agreement(margin: float, scale: float) -> float:

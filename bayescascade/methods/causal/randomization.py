@@ -74,17 +74,13 @@ def pairs_without_direction(x: Floats, y: Floats) -> tuple[Draw, Draw, Draw]:
     return (
         partial(_exchanged, *_by_deviations(x, y)),
         partial(_exchanged, *_by_quartiles(x, y)),
-        partial(_permuted, x, y),
+        lambda rng: (x, rng.permutation(y)),
     )
 
 
 def _exchanged(x: Floats, y: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
     is_kept = rng.random(len(x)) < 0.5
     return np.where(is_kept, x, y), np.where(is_kept, y, x)
-
-
-def _permuted(x: Floats, y: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    return x, rng.permutation(y)
 
 
 def _by_deviations(x: Floats, y: Floats) -> tuple[Floats, Floats]:

@@ -219,7 +219,8 @@ class Start:
             own = chosen[self._labels[chosen] == c]
             if own.size > _MOST_PER_PROTOTYPE * count:
                 own = self._rng.choice(own, _MOST_PER_PROTOTYPE * count, replace=False)
-            is_short = watch_in_use().left < self._seconds_of_clusters(own.size, count)
+            products = _PASSES * own.size * count * self._rows.shape[1]  # of k-means, about
+            is_short = watch_in_use().left < products / _PRODUCTS_A_SECOND
             is_sampled = self._how == "sample" or is_short
             if is_sampled or len(np.unique(self._rows[own], axis=0)) <= count:
                 shares = self._weights_of(own)
@@ -232,10 +233,6 @@ class Start:
                 clusters.fit(self._rows[own], sample_weight=self._weights_of(own))
             found.append(np.asarray(clusters.cluster_centers_, np.float64))
         return np.concatenate(found)
-
-    def _seconds_of_clusters(self, n_rows: int, count: int) -> float:
-        """Return the approximate time of k-means for the prototypes of one class."""
-        return float(_PASSES * n_rows * count * self._rows.shape[1] / _PRODUCTS_A_SECOND)
 
     def tried(self, prior_scale: float | None, report: Callable[[int], None]) -> TriedMetric:
         """Return the best result on held-out rows, with a prior."""

@@ -77,6 +77,9 @@ class Rados(Printed):
     reading: Reading
     promise: Promise | None = None
 
+    def __post_init__(self) -> None:
+        self.reading.check_sums(self.values)
+
     # -- making ------------------------------------------------------------------------------------
 
     @classmethod
@@ -151,7 +154,7 @@ class Rados(Printed):
         if time_limit is not None and len(values) < n_rados:
             text = f"time_limit ended it: {len(values):,} of {n_rados:,} rados were made"
             warnings.warn(text, UserWarning, stacklevel=2)
-        return cls._checked(values, len(rows), fixed, rows.reading)
+        return cls(values, len(rows), fixed, rows.reading)
 
     @classmethod
     def sample_parts(
@@ -254,7 +257,7 @@ class Rados(Printed):
         )  # fmt: skip
         rng = None if noise == "system" else np.random.default_rng(seed_sequence(random_state))
         made, promise = release_feature(rows, place, n_rados, epsilon, delta, truncation, rng)
-        return cls._checked(made, len(rows), None, rows.reading, promise)
+        return cls(made, len(rows), None, rows.reading, promise)
 
     @classmethod
     def sample_gaussian(
@@ -331,7 +334,7 @@ class Rados(Printed):
             rows, n_rados, support, epsilon, delta,
             on_edges=noise_on == "edges", noise=noise, ledger=ledger, random_state=random_state,
         )  # fmt: skip
-        return cls._checked(values, len(rows), support, rows.reading, promise)
+        return cls(values, len(rows), support, rows.reading, promise)
 
     # -- adding ------------------------------------------------------------------------------------
 
@@ -361,10 +364,8 @@ class Rados(Printed):
         check_choice("rows", rows, ("different", "same"))
         first, same = parts[0], rows == "same"
         for part in parts[1:]:
-            _check_alike(first, part)
-            ours, theirs = (
-                (first.n_rows, part.n_rows) if same else (len(first.values), len(part.values))
-            )
+            first.reading.check_agrees(part.reading)
+            ours, theirs = (one.n_rows if same else len(one) for one in (first, part))
             if ours != theirs:
                 what = "rows of the same rows" if same else "rados of different rows"
                 raise ParameterError(
@@ -381,7 +382,7 @@ class Rados(Printed):
             for combination, other in combinations(values, 2)
         ):
             raise ParameterError("parts must be rados of different rows, got the same ones twice")
-        return cls._checked(
+        return cls(
             np.sum(values, axis=0),
             sum(part.n_rows for part in parts),
             None if first.support is None else sum(support or 0 for support in supports),
@@ -406,12 +407,8 @@ class Rados(Printed):
 
     def save(self, path: str | Path) -> None:
         """Write the rados to a file in NumPy's npz format; `load` reads it back."""
-        about = {
-            "n_rows": self.n_rows,
-            "support": self.support,
-            "reading": stored(self.reading),
-            "promise": stored(self.promise),
-        }
+        names = ("n_rows", "support", "reading", "promise")
+        about = {name: stored(getattr(self, name)) for name in names}
         write_arrays(path, self.values, about)
 
     @classmethod
@@ -434,50 +431,23 @@ class Rados(Printed):
 
     def page(self) -> Page:
         """Return the number of rados, their columns, and their guarantee."""
+        unprotected = [Pieces(["no privacy is promised: sums can reveal single rows"], "dim")]
         each = (
             "each sums a random half of the rows"
             if self.support is None
             else f"{count_of(self.support, 'row')} in each"
         )
+        size = f"{count_of(len(self), 'rado')} of {count_of(self.n_rows, 'row')}"
         return (
-            Heading(
-                [self.title, f"{count_of(len(self), 'rado')} of {count_of(self.n_rows, 'row')}"]
-            ),
+            Heading([self.title, size]),
             Pieces([count_of(self.values.shape[1], "column"), each]),
             *(Pieces([text]) for text in self.reading.encoder.missing_texts),
             BLANK,
-            *self.promise_page(),
+            *(unprotected if self.promise is None else self.promise.page()),
         )
-
-    def promise_page(self) -> Page:
-        """Return the privacy guarantee."""
-        if self.promise is None:
-            return (Pieces(["no privacy is promised: sums can reveal single rows"], "dim"),)
-        return self.promise.page()
-
-    @classmethod
-    def _checked(
-        cls,
-        values: Floats,
-        n_rows: int,
-        support: int | None,
-        reading: Reading,
-        promise: Promise | None = None,
-    ) -> "Rados":
-        reading.check_sums(values)
-        return cls(values, n_rows, support, reading, promise)
 
 
 def _reading(like: Rados | None) -> Reading | None:
     if like is not None and not isinstance(like, Rados):
         raise ParameterError(f"like must be Rados or None, got {type(like).__name__}")
     return None if like is None else like.reading
-
-
-def _check_alike(one: Rados, other: Rados) -> None:
-    if one.reading.agrees_with(other.reading):
-        return
-    if one.reading.columns != other.reading.columns:
-        ours, theirs = (", ".join(part.reading.columns[:8]) for part in (one, other))
-        raise DataError(f"parts must have the same columns, got {ours} and {theirs}")
-    raise DataError("parts must have the same classes and units, as by like=, got different ones")

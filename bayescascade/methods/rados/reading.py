@@ -89,9 +89,16 @@ class Reading:
                 "floats hold, got larger ones"
             )
 
-    def agrees_with(self, other: "Reading") -> bool:
-        """Return whether edges of both have the same meaning, so they may be added."""
-        return bool(stored(self) == stored(other))
+    def check_agrees(self, other: "Reading") -> None:
+        """Raise DataError if edges of both have different meanings, so they may not be added."""
+        if stored(self) == stored(other):
+            return
+        if self.columns != other.columns:
+            ours, theirs = (", ".join(one.columns[:8]) for one in (self, other))
+            raise DataError(f"parts must have the same columns, got {ours} and {theirs}")
+        raise DataError(
+            "parts must have the same classes and units, as by like=, got different ones"
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

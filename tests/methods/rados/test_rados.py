@@ -251,7 +251,7 @@ def test_files_come_back(tmp_path):
     loaded = Rados.load(tmp_path / "r.npz")
     np.testing.assert_array_equal(loaded.values, rados.values)
     assert str(loaded) == str(rados)
-    assert loaded.reading.agrees_with(rados.reading)
+    loaded.reading.check_agrees(rados.reading)
     assert Rados.merge([rados, loaded], rows="same").n_rows == 27
 
 
