@@ -114,7 +114,7 @@ class KernelFit:
             kernel, self.center, self.scale, basis.landmarks, basis.projection @ mode.state[1:],
             float(mode.state[0]),
         )  # fmt: skip
-        return FunctionFit(function, posterior, mode.objective, mode, penalty, None, held_out)
+        return FunctionFit(function, posterior, mode.objective, mode, penalty, held_out=held_out)
 
     def _basis(self, kernel: Kernel) -> KernelBasis:
         rows, most = self.problem.rows, self._extent.n_landmarks
@@ -136,7 +136,7 @@ class KernelFit:
         function = KernelFunction(
             kernel, self.center, self.scale, landmarks[kept], coefficients[kept], found.intercept,
         )  # fmt: skip
-        return FunctionFit(function, None, found.objective, found, penalty, None)
+        return FunctionFit(function, None, found.objective, found, penalty)
 
     def _chosen(self, name: str, length: Any, penalty: Any) -> tuple[float, float]:
         """Return length and penalty; "auto" values are chosen by the cross-validated surrogate."""
@@ -252,9 +252,7 @@ def fit_learner(problem: EffectProblem, learner: Any) -> FunctionFit:
     labels = problem.labels > 0 if is_classifier else problem.labels
     learner.fit(problem.rows, labels, sample_weight=problem.even_weights)
     function = FittedLearner(learner)
-    return FunctionFit(
-        function, None, problem.risk(function.values(problem.rows)), None, None, None
-    )
+    return FunctionFit(function, None, problem.risk(function.values(problem.rows)))
 
 
 def fit_forest(
@@ -265,7 +263,7 @@ def fit_forest(
     forest, held_out = grow(problem.rows, problem.labels, problem.even_weights, how)
     function = ForestFunction.of(forest)
     risk = problem.risk(function.values(problem.rows))
-    return FunctionFit(function, None, risk, None, None, None, held_out)
+    return FunctionFit(function, None, risk, held_out=held_out)
 
 
 def mixed(problem: EffectProblem, fits: Sequence[FunctionFit]) -> FunctionFit:
@@ -282,9 +280,9 @@ def mixed(problem: EffectProblem, fits: Sequence[FunctionFit]) -> FunctionFit:
         values[half] = held_out[half] @ _least_squares(errors[~half])
     weights = _least_squares(errors).tolist()
     function = SumFunction.of([each.function for each in fits], weights)
-    kernel = fits[0] if weights[0] > 0.0 else FunctionFit(function, None, np.nan, None, None, None)
+    kernel = fits[0] if weights[0] > 0.0 else FunctionFit(function, None, np.nan)
     risk = problem.risk(function.values(problem.rows))
-    return FunctionFit(function, kernel.posterior, risk, None, kernel.penalty, None, values)
+    return FunctionFit(function, kernel.posterior, risk, penalty=kernel.penalty, held_out=values)
 
 
 def _least_squares(errors: Floats) -> Floats:

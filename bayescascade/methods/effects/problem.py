@@ -70,9 +70,7 @@ def two_classes(
     labels: Any, name: str, owner: str, n_rows: int, second: Any = None, parameter: str = ""
 ) -> tuple[Flags, NDArray[Any]]:
     """Return whether labels are the second class, or the one given, (n_rows,), and both classes."""
-    checked = check_labels(labels, name, owner)
-    if len(checked) != n_rows:
-        raise DataError(f"{name} must have a label per row of X, {n_rows:,}, got {len(checked):,}")
+    checked = _checked(labels, name, owner, n_rows)
     classes, codes = find_classes(checked, name)
     if len(classes) != 2:
         raise DataError(f"{name} must have two values, got {len(classes)}")
@@ -85,11 +83,16 @@ def two_classes(
     return codes == place, classes if place else classes[::-1]
 
 
-def second_of(labels: Any, known: NDArray[Any], name: str, owner: str, n_rows: int) -> Flags:
-    """Return whether labels are the second of two known classes."""
+def _checked(labels: Any, name: str, owner: str, n_rows: int) -> NDArray[Any]:
     checked = check_labels(labels, name, owner)
     if len(checked) != n_rows:
         raise DataError(f"{name} must have a label per row of X, {n_rows:,}, got {len(checked):,}")
+    return checked
+
+
+def second_of(labels: Any, known: NDArray[Any], name: str, owner: str, n_rows: int) -> Flags:
+    """Return whether labels are the second of two known classes."""
+    checked = _checked(labels, name, owner, n_rows)
     wrong = sorted(set(checked.tolist()) - set(known.tolist()), key=str)
     if wrong:
         raise DataError(f"{name} must be values of fit, {known.tolist()}, got {wrong[0]!r}")
@@ -188,9 +191,9 @@ class FunctionFit(NamedTuple):
     function: Any  # one of `functions`, or one of scikit-learn
     posterior: EffectPosterior | None
     objective: float
-    exact: Any  # with a gap; None without a proof
-    penalty: float | None
-    length: float | None
+    exact: Any = None  # with a gap; None without a proof
+    penalty: float | None = None
+    length: float | None = None
     held_out: Floats | None = None  # held-out values of h
     slope: EffectSlope | None = None  # of labels on them; None if not tested
 
@@ -243,7 +246,7 @@ def posed(
         labels = doubly_robust(y, treatment, *found[:3])
         average = _average(y, treatment, found, weights)
         held_out = found.treated - found.untreated
-        by_arms = FunctionFit(found.function, None, np.nan, None, None, None, held_out)
+        by_arms = FunctionFit(found.function, None, np.nan, held_out=held_out)
     if adjust == "residuals":
         mean = found.untreated + e * (found.treated - found.untreated)
         labels = (y - mean) / (treatment - e)

@@ -19,6 +19,7 @@ from bayescascade.base.validation import check_weights
 from bayescascade.data.given import GivenRows
 from bayescascade.data.schema import Schema
 from bayescascade.data.unknown import UnknownCells
+from bayescascade.methods.effects.learned import group_names, rules_page, rules_sentences
 from bayescascade.methods.effects.lists import (
     RuleAssociation,
     best_tree,
@@ -30,7 +31,6 @@ from bayescascade.methods.effects.lists import (
 from bayescascade.methods.effects.measured import MeasuredEffects
 from bayescascade.methods.effects.parameters import EffectRulesParameters
 from bayescascade.methods.effects.problem import check_propensity
-from bayescascade.methods.effects.rules_page import group_names, rules_page, rules_sentences
 from bayescascade.methods.lists.label_list import LabelList
 from bayescascade.methods.lists.parts import encode_for_labels
 from bayescascade.methods.lists.rule_list import check_rule, read_rules

@@ -23,8 +23,13 @@ from bayescascade.methods.sensors.parameters import (
     SensorClassifierParameters,
     SensorRegressorParameters,
 )
-from bayescascade.methods.sensors.soft_gates import alternated, relaxed
-from bayescascade.methods.sensors.training import SensorProblem, opened, trained
+from bayescascade.methods.sensors.training import (
+    SensorProblem,
+    alternated,
+    opened,
+    relaxed,
+    trained,
+)
 from bayescascade.model.matrix_classifier import MatrixClassifier
 from bayescascade.model.roles import Predicted
 

@@ -20,15 +20,19 @@ from bayescascade.methods.sensors.models import (
     within,
 )
 from bayescascade.methods.sensors.signals import Signals
-from bayescascade.methods.sensors.soft_gates import (
+from bayescascade.methods.sensors.training import (
+    SensorProblem,
     ShareProblem,
+    _Slopes,
     alternated,
     divergence,
+    opened,
     projected,
+    refitted,
     relaxed,
     solved,
+    trained,
 )
-from bayescascade.methods.sensors.training import SensorProblem, _Slopes, opened, refitted, trained
 from tests.methods.sensors import slow_sums
 
 OWNER = np.array([0, 0, 1, 2, 2])
