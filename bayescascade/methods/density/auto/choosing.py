@@ -273,21 +273,34 @@ class Chooser:
         self.known[candidate.key] = replace(found, operations=expected)
         return self.known[candidate.key]
 
-    def _compare(self, held_out: HeldOutSplits) -> tuple[list[Candidate], HeldOutSplits]:
-        """Return candidates scored on held-out rows, none if evidence decides; and these rows."""
-        summed = self._summed
-        near = [one for one in self._first_of(*_OF_ALL_TREES) if self._behind(one) <= self._reach]
-        near.sort(key=self._behind)
+    @property
+    def _in_reach(self) -> list[Candidate]:
+        """Candidates of kinds of leaves that may be the best in trees of any depth, best first."""
+        first = self._first_of(*_OF_ALL_TREES)
+        return sorted((one for one in first if self._behind(one) <= self._reach), key=self._behind)
+
+    def _unsummed(self, near: list[Candidate]) -> list[Candidate]:
+        """Return candidates of the same leaves for chains, where all trees could not be summed."""
         finest = "subsets" if self._may_group else "levels"
+        summed = {(one.model, one.kind) for one in self.known.values() if not one.is_shallow}
         searched = [one.of_any_depth("branch", finest) for one in near]
-        of_all = {(one.model, one.kind) for one in summed if not one.is_shallow}
-        searched = [one for one in searched if (one.model, one.kind) not in of_all]
-        if near and not searched:
-            return [], held_out
+        return [one for one in searched if (one.model, one.kind) not in summed]
+
+    def _contestants(self) -> list[Candidate]:
+        """Return the best candidate, the best of dependent leaves, and the best to read."""
+        summed = self._summed
         deep = [one for one in summed if one.kind[0] == "dependent" and one.is_shallow]
         few = [one for one in summed if one.is_readable and one.kind[0] != "dependent"]
         few = [one for one in few if self._behind(one) <= self._reach]
-        contestants = _with(summed[:1], [*deep[:1], *few[:1]])
+        return _with(summed[:1], [*deep[:1], *few[:1]])
+
+    def _compare(self, held_out: HeldOutSplits) -> tuple[list[Candidate], HeldOutSplits]:
+        """Return candidates scored on held-out rows, none if evidence decides; and these rows."""
+        near = self._in_reach
+        searched = self._unsummed(near)
+        if near and not searched:
+            return [], held_out
+        contestants = self._contestants()
         allowed, n_steps = _OF_HELD * self._all, 0
         held_out = held_out.affordable(contestants, allowed / 2)
         while searched and not n_steps:
@@ -296,7 +309,7 @@ class Chooser:
                 held_out = fits
             else:
                 searched.pop()  # that of least evidence
-        contestants += searched if n_steps else []
+        contestants += searched
         found = self._scored(held_out.cut(1), contestants, n_steps)
         least = found[0].held_out - _CLOSE
         best = {one.untempered.key for one in found[:_FINALISTS] if one.held_out > least}
