@@ -41,7 +41,7 @@ def test_pairs_without_a_direction_are_undecided(kind, score, n):
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "score"), list(zip(KINDS, cycle(SCORES), strict=False)))
 def test_of_many_pairs_one_percent_may_get_a_direction(kind, score):
-    assert decided(kind, score, 40, 400)[0] <= most_of(400)
+    assert decided(kind, score, 40, 200)[0] <= most_of(200)
 
 
 def test_reversed_units_do_not_matter():

@@ -34,7 +34,7 @@ _TRADEOFF = 1.0  # by default
 _NATS = (1.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 """Prices of all features together in the searches for a budget, nats of log prior."""
 
-_STEPS = 10_000  # of each of these searches, and in folds
+_STEPS = 300  # of each of these searches, and in folds: more make no better choices
 _LEAST = 1e-9  # total cost if all features are free
 
 
@@ -60,7 +60,7 @@ class BudgetTreeClassifier(HasDraws, ForestClassifier):
     search, n_steps, n_chains, n_jobs, random_state, checkpoint, resume, progress, time_limit, \
 until, effort
         See `explore`. With a budget, the six searches and their folds share the time limit,
-        `n_steps` is 2,500, 10,000 or 50,000 by `effort` (for any `until`), and there is no
+        `n_steps` is 75, 300 or 1,500 by `effort` (for any `until`), and there is no
         checkpoint. In folds, if `predictive` is "map", one chain is annealed. If chains stay at
         different trees, neither further rounds nor replica exchange make them agree, and the print
         warns.
