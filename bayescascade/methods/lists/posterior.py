@@ -153,7 +153,7 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
     ) -> Exchanged[RuleList]:
         """Run compiled steps of replica exchange; see `kernels.sweep`."""
         n_lists = len(states)
-        works = layout.new_workspaces(self.candidates, self.rows, n_lists)
+        works = layout.new_workspaces(self.antecedents.arrays, self.rows, n_lists)
         levels, holders = np.zeros((n_lists, 3)), np.zeros(n_lists, np.int64)
         sizes = np.array([state.n_rules for state in states])
         rules = np.zeros((n_lists, layout.MAX_RULES), np.int64)
@@ -162,9 +162,9 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
         counts = np.zeros((2, 2, len(layout.MOVES)), np.int64)  # of the coldest list, and others
         swaps = np.zeros((3, n_lists - 1))
         exchange(
-            rng, self.candidates, self.rows, self.model_arrays, works, rules, sizes, n_steps,
-            between, np.array(inverse_temperatures), n_rounds, levels, holders, self.move_cdf,
-            counts, swaps,
+            rng, self.antecedents.arrays, self.rows, self.model_arrays, works, rules, sizes,
+            n_steps, between, np.array(inverse_temperatures), n_rounds, levels, holders,
+            self.move_cdf, counts, swaps,
         )  # fmt: skip
         best = _list_in(works, int(levels[:, 2].argmax()), layout.BEST)
         own = self.step_counts(counts[0], levels[holders[0], 0], best, levels[:, 2].max())
@@ -242,11 +242,6 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
     def class_weights(self) -> Floats:
         """Weight of the rows of each class, (n_classes,) float64; for a density, of all rows."""
         return np.bincount(self._labels, self.table.weights, self._n_classes).astype(np.float64)
-
-    @property
-    def candidates(self) -> layout.CandidateArrays:
-        """The candidate rules, as arrays for the kernels."""
-        return self.antecedents.arrays
 
     @cached_property
     def log_size_proposal(self) -> Floats:

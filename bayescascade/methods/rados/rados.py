@@ -377,10 +377,7 @@ class Rados(Printed):
         promise = released_together([part.promise for part in parts], same_rows=same)
         if same:
             return cls(np.concatenate(values), first.n_rows, first.support, first.reading, promise)
-        if any(
-            combination.any() and np.array_equal(combination, other)
-            for combination, other in combinations(values, 2)
-        ):
+        if any(one.any() and np.array_equal(one, other) for one, other in combinations(values, 2)):
             raise ParameterError("parts must be rados of different rows, got the same ones twice")
         return cls(
             np.sum(values, axis=0),
@@ -432,11 +429,9 @@ class Rados(Printed):
     def page(self) -> Page:
         """Return the number of rados, their columns, and their guarantee."""
         unprotected = [Pieces(["no privacy is promised: sums can reveal single rows"], "dim")]
-        each = (
-            "each sums a random half of the rows"
-            if self.support is None
-            else f"{count_of(self.support, 'row')} in each"
-        )
+        each = "each sums a random half of the rows"
+        if self.support is not None:
+            each = f"{count_of(self.support, 'row')} in each"
         size = f"{count_of(len(self), 'rado')} of {count_of(self.n_rows, 'row')}"
         return (
             Heading([self.title, size]),

@@ -282,7 +282,7 @@ class Prefix:
         n_points, shape = self._points.arrays.row_weights.size, self._points.features.shape
         self.rounding = SearchRounding.of(posterior, n_points, shape, self.further.lengths.size)
         self._is_density = posterior.kind == DENSITY
-        self._candidates = posterior.candidates
+        self._candidates = posterior.antecedents.arrays
         self._model = part_model(posterior, is_whole=self.rounding.is_whole)
         self._make_room()
         self.root_sizes = (0,) * (posterior.antecedents.max_size + 1)
