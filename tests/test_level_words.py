@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 from bayescascade.data.column import Column
-from bayescascade.data.conditions import conditions_words
-from bayescascade.data.schema import Schema
+from bayescascade.data.schema import Schema, conditions_words
 from tests.report.trees import density_tree
 
 AGES = tuple(range(17, 58))

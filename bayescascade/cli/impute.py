@@ -62,7 +62,7 @@ def _filled_blocks(
     import numpy as np
 
     from bayescascade.cli.rows import read_blocks
-    from bayescascade.data.unknown import UnknownCells
+    from bayescascade.data.cell_policy import UnknownCells
 
     rng, unknown = np.random.default_rng(seed), UnknownCells()
     stored = {} if source.is_text else _stored_types(source)

@@ -14,11 +14,11 @@ from bayescascade.base.errors import DataError
 from bayescascade.cli.loading import open_for
 from bayescascade.cli.rows import read_blocks, read_for
 from bayescascade.cli.streaming import Columns
+from bayescascade.data.cell_policy import UnknownCells
 from bayescascade.data.column import MISSING, Column
 from bayescascade.data.levels import level_text
 from bayescascade.data.names import check_known
 from bayescascade.data.sources import Source
-from bayescascade.data.unknown import UnknownCells
 from bayescascade.model.decisions import Decision
 from bayescascade.model.label_details import GroupScores
 from bayescascade.model.rarest import RarestRows, rare_row_page

@@ -20,17 +20,19 @@ from numpy.typing import NDArray
 from bayescascade.base.arrays import Codes, Flags, Floats, Integers
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError, UnknownLevelError
 from bayescascade.base.store import As, Saved, Words
-from bayescascade.data.level_words import level_set_words, run_words, runs
 from bayescascade.data.levels import (
     OTHER_LEVELS,
     Cells,
     Level,
     check_numbers,
     factorize,
+    level_set_words,
     level_text,
     match_texts,
     plain_level,
     quoted,
+    run_words,
+    runs,
     tidy_levels,
     to_numbers,
     without_codes,
@@ -210,7 +212,7 @@ class Column:
         """Return words for a set of codes that fit after "*name* is".
 
         "crew, 3rd" for a nominal column, of which many levels are shortened unless `is_full`, and
-        most of all are "not 1st" (see `level_words`); "1, 2" or "3 to 7" for an ordinal one; "in
+        most of all are "not 1st" (see `levels`); "1, 2" or "3 to 7" for an ordinal one; "in
         [0, 2.5)" for a continuous one, "29 to 54" if it is of whole numbers, and with `is_open`,
         where the outer bins have no ends, "below 2.5" or "at most 54"; "missing" for the missing
         level, "not missing" for all others; "anything" for all codes. Levels that would read as

@@ -2,7 +2,7 @@
 
 In many countries, spreadsheets write ";" between cells and commas in numbers; older ones use the
 Western European code page of Windows. A note reports a detected dialect, because it may be wrong.
-Given options are not detected.
+Given options are not detected. Titles before the header, and comments, are no rows.
 """
 
 import codecs
@@ -12,13 +12,13 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow
 from pyarrow import compute
 
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_integer
-from bayescascade.data.lines import kept_text
 from bayescascade.data.number_marks import CURRENCIES
 
 SNIFFED_BYTES = 1 << 18
@@ -26,6 +26,7 @@ _MOST_RECORDS = 1_000
 _NO_SEPARATORS = ("+", "-", '"', "%", "\n", "\r", "\t")  # of thousands
 _MOST_LINES = 100  # that are searched for comments, or for rows after titles
 _MOST_TITLES = 20
+_CHUNK = 1 << 16  # characters
 _SEP_LINE = re.compile(r'"?sep=([^"\r\n])"?[\r\n]', re.IGNORECASE)
 _DELIMITERS = {",": "commas", ";": '";"', "\t": "tabs", "|": '"|"'}
 _DIGITS = r"[-+\u2212]?(?:\d+|\d{1,3}(?:[.'\u2019\u00a0\u202f]\d{3})+)"
@@ -242,3 +243,51 @@ def _have_commas(rows: Sequence[Sequence[str]]) -> bool:
         have_points = have_points or (bool(filled) and all(map(_POINT.fullmatch, filled)))
     may_be_thousands = have_points and all(map(_THOUSANDS.fullmatch, commas))
     return bool(commas) and not may_be_thousands
+
+
+class KeptLines(io.RawIOBase):
+    """A stream of a text file's lines as UTF-8, without the first ones and without comments.
+
+    A comment is a line that begins with `comment`, also within quotes. The stream closes `source`.
+    """
+
+    def __init__(self, source: Any, encoding: str, n_skipped: int, comment: str | None) -> None:
+        super().__init__()
+        self._text = io.TextIOWrapper(source, encoding=encoding, newline="")
+        self._comment, self._rest = comment, b""
+        for _ in range(n_skipped):
+            self._text.readline()
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read bytes into a buffer, and return how many."""
+        if not self._rest:
+            self._rest = self._next().encode()
+        n = min(len(buffer), len(self._rest))
+        buffer[:n], self._rest = self._rest[:n], self._rest[n:]
+        return n
+
+    def close(self) -> None:
+        """Close the source, too."""
+        self._text.close()
+        super().close()
+
+    def _next(self) -> str:
+        """Return more text, empty at its end."""
+        if self._comment is None:
+            return self._text.read(_CHUNK)
+        while lines := self._text.readlines(_CHUNK):
+            if kept := [line for line in lines if not line.startswith(self._comment)]:
+                return "".join(kept)
+        return ""
+
+
+def kept_text(text: str, n_skipped: int, comment: str | None) -> str:
+    """Return the same of a text."""
+    if not n_skipped and comment is None:
+        return text
+    lines = io.StringIO(text, newline="").readlines()[n_skipped:]
+    return "".join(line for line in lines if comment is None or not line.startswith(comment))

@@ -18,9 +18,8 @@ import pandas as pd
 
 from bayescascade.base.errors import DataError, ParameterError, warn_user
 from bayescascade.data.column import Column
-from bayescascade.data.data_file import DataFile
+from bayescascade.data.data_file import DataFile, recognized
 from bayescascade.data.dialects import TO_BE_FOUND, GivenDialect
-from bayescascade.data.first_bytes import recognized
 from bayescascade.data.levels import level_text
 from bayescascade.data.read_as import ReadAs, as_learned
 from bayescascade.data.readers import READERS, ExcelSource, FileSource

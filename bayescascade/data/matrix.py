@@ -20,7 +20,7 @@ from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import DataError, ModelFileError, UnknownLevelError
 from bayescascade.base.store import GIVEN, SKIPPED, As, Saved, restored, stored
 from bayescascade.base.typed_words import typed
-from bayescascade.data.cell_policy import STRICT, CellPolicy, Matrix
+from bayescascade.data.cell_policy import STRICT, CellPolicy, Matrix, UnknownCells
 from bayescascade.data.column import UNKNOWN, Column, Levels, Unit
 from bayescascade.data.date_parts import with_date_parts
 from bayescascade.data.given import GivenRows, check_width, column_text
@@ -38,7 +38,6 @@ from bayescascade.data.levels import (
 from bayescascade.data.names import check_present
 from bayescascade.data.number_words import is_number_column, number_column
 from bayescascade.data.sources import units_of
-from bayescascade.data.unknown import UnknownCells
 
 _MOST_LISTED = 5  # columns
 

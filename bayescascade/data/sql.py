@@ -11,8 +11,7 @@ import numpy as np
 
 from bayescascade.base.errors import DataError
 from bayescascade.data.column import Column
-from bayescascade.data.level_words import runs
-from bayescascade.data.levels import Level, level_text
+from bayescascade.data.levels import Level, level_text, runs
 from bayescascade.data.schema import Schema
 
 _LARGEST = float(np.finfo(np.float32).max)

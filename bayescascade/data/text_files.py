@@ -17,8 +17,7 @@ from bayescascade.base.typed_words import typed
 from bayescascade.data.arrow_frames import with_distinct_entries
 from bayescascade.data.cell_texts import BLANKS, MISSING_TEXTS, CellTexts
 from bayescascade.data.data_file import DataFile, OpenedFile, explained_errors
-from bayescascade.data.dialects import SNIFFED_BYTES, TO_BE_FOUND, GivenDialect, sniffed
-from bayescascade.data.lines import KeptLines
+from bayescascade.data.dialects import SNIFFED_BYTES, TO_BE_FOUND, GivenDialect, KeptLines, sniffed
 from bayescascade.data.number_marks import CURRENCIES, Marks, found_marks, notes_on_marks
 from bayescascade.data.sources import Batch, Units
 

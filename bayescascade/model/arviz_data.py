@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError
 from bayescascade.base.extras import check_traces
-from bayescascade.base.seals import is_damaged
+from bayescascade.base.files import is_damaged
 
 _MOST_EXACT = 2.0**53  # of whole numbers as floats
 

@@ -2,9 +2,9 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,6 @@ from bayescascade.base.errors import DataError
 from bayescascade.data.table import Table
 from bayescascade.model.halvings import Outcome
 from bayescascade.model.page import data_pieces
-from bayescascade.model.score_picture import Scores, draw_scores
 from bayescascade.model.standard_errors import best_error, splits_error
 from bayescascade.report.axes import axes_or_new
 from bayescascade.report.numbers import cells_text, significant_text, with_error
@@ -24,6 +23,10 @@ from bayescascade.report.printed import Printed
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_MARKERS = "o^sDvP*X"
+_SPAN_OF_LOG = 8.0  # ratio of numbers of parts from which the axis is logarithmic
+_MOST_PLAIN = 1e5  # parts printed in full
+_LEAST_SPAN = 0.005  # nats
 _SIZE = 7.5, 3.6  # of a picture, inches
 _NO_ERROR = "no standard errors: less than 1,000 rows"
 
@@ -214,3 +217,49 @@ def _parts_text(mean: float) -> str:
     if mean.is_integer():
         return cells_text(math.log(mean))
     return f"{mean:,.1f}" if mean < 1e6 else significant_text(math.log(mean), 2)
+
+
+class Scores(NamedTuple):
+    """The scores of a density in each halving."""
+
+    label: str
+    n_parts: Sequence[float]
+    log_likelihoods: Sequence[float]  # nats a row
+
+
+def draw_scores(panel: "Axes", title: str, scores: Sequence[Scores]) -> None:
+    """Draw the points of each density into axes."""
+    for number, scores_of in enumerate(scores):
+        panel.plot(
+            scores_of.n_parts,
+            scores_of.log_likelihoods,
+            linestyle="none",
+            marker=_MARKERS[number % len(_MARKERS)],
+            fillstyle="none",  # translucent, because markers overlap
+            markersize=8,
+            markeredgewidth=1.6,
+            color=f"C{number % 10}",
+            label=scores_of.label,
+        )
+    n_parts = [n for score in scores for n in score.n_parts]
+    _set_limits(panel, n_parts, [s for score in scores for s in score.log_likelihoods])
+    panel.set_ylabel("held out, nats a row")
+    panel.set_title(title, fontsize=10, parse_math=False)
+    panel.spines[["top", "right"]].set_visible(False)
+
+
+def _set_limits(panel: "Axes", n_parts: Sequence[float], scores: Sequence[float]) -> None:
+    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+
+    if n_parts and max(n_parts) > _SPAN_OF_LOG * min(n_parts):
+        panel.set_xscale("log")
+        if max(n_parts) < _MOST_PLAIN:
+            panel.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+        panel.set_xlabel("parts: leaves, rules, cells (log scale)")
+    else:
+        panel.xaxis.set_major_locator(MaxNLocator(integer=True))
+        panel.set_xlabel("parts: leaves, rules, cells")
+    if scores and max(scores) - min(scores) < _LEAST_SPAN:  # not rounding alone
+        middle = (max(scores) + min(scores)) / 2
+        panel.set_ylim(middle - _LEAST_SPAN, middle + _LEAST_SPAN)
+        panel.yaxis.set_major_formatter(StrMethodFormatter("{x:.3f}"))

@@ -19,12 +19,12 @@ from sklearn.utils.validation import check_is_fitted
 from bayescascade.base.arrays import Codes, Floats
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_choice
+from bayescascade.data.cell_policy import UnknownCells
 from bayescascade.data.column import MISSING, Column
 from bayescascade.data.given import GivenRows
 from bayescascade.data.levels import Cells, level_text, plain_level
 from bayescascade.data.names import check_known
 from bayescascade.data.schema import CodedTable, Rows, Schema
-from bayescascade.data.unknown import UnknownCells
 
 FILLINGS = ("mode", "draw")
 PREDICTIONS = ("mode", "mean")

@@ -13,12 +13,11 @@ import pandas as pd
 from bayescascade.base.arrays import Codes, Floats
 from bayescascade.base.errors import DataError
 from bayescascade.base.texts import printable
+from bayescascade.data.cell_policy import UnknownCells
 from bayescascade.data.column import MISSING, UNKNOWN
-from bayescascade.data.conditions import Conditions, agrees, conditions_words, narrow_conditions
 from bayescascade.data.levels import level_text, plain_level, quoted
-from bayescascade.data.schema import Schema
+from bayescascade.data.schema import Conditions, Schema, agrees, conditions_words, narrow_conditions
 from bayescascade.data.sql import sql_case, sql_condition, sql_domain, sql_literal
-from bayescascade.data.unknown import UnknownCells
 from bayescascade.report.numbers import (
     cells_text,
     common_text,

@@ -22,8 +22,7 @@ from bayescascade.base.validation import check_choice
 from bayescascade.data.declarations import Bins, Levels
 from bayescascade.data.schema import Schema
 from bayescascade.data.table import Table
-from bayescascade.model.explore import Solver, explore_by
-from bayescascade.model.kept_draws import (
+from bayescascade.model.draws import (
     MAX_KEPT_DRAWS,
     CountedState,
     Draws,
@@ -32,6 +31,7 @@ from bayescascade.model.kept_draws import (
     none_drawn,
     thinned,
 )
+from bayescascade.model.explore import Solver, explore_by
 from bayescascade.model.page import data_pieces, larger_draws, shares_page
 from bayescascade.model.parameters import SearchParameters
 from bayescascade.model.posterior import TablePosterior

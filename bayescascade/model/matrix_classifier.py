@@ -9,13 +9,12 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
 from bayescascade.base.arrays import Floats
-from bayescascade.data.cell_policy import Matrix
+from bayescascade.data.cell_policy import Matrix, UnknownCells
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows, classes_record, read_classes
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.partitions import are_partitions, by_partitions
 from bayescascade.data.table import Table
-from bayescascade.data.unknown import UnknownCells
 from bayescascade.model.decisions import Decision
 from bayescascade.model.matrix_estimator import MatrixEstimator
 from bayescascade.model.roles import Predicted

@@ -13,11 +13,10 @@ from bayescascade.base.arrays import Floats
 from bayescascade.base.parameters import Parameters
 from bayescascade.base.store import restored
 from bayescascade.base.validation import check_choice, check_integer
-from bayescascade.data.cell_policy import CellPolicy, Matrix
+from bayescascade.data.cell_policy import CellPolicy, Matrix, UnknownCells
 from bayescascade.data.column import Column
 from bayescascade.data.given import GivenRows
 from bayescascade.data.matrix import MatrixEncoder
-from bayescascade.data.unknown import UnknownCells
 from bayescascade.model.readable_model import ReadableModel
 from bayescascade.model.roles import Predicted
 from bayescascade.model.view import View

@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.arrays import Floats
 from bayescascade.base.store import Saved, stored
+from bayescascade.model.draws import none_drawn, thinned
 from bayescascade.model.explore import SearchResult, explore_by
-from bayescascade.model.kept_draws import none_drawn, thinned
 from bayescascade.model.matrix_estimator import MatrixEstimator
 from bayescascade.model.sampled import HasDraws
 from bayescascade.model.search import Search

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bayescascade.data.column import Column
-from bayescascade.data.level_words import shortened
-from bayescascade.data.levels import are_numbers, level_text, quoted
+from bayescascade.data.levels import are_numbers, level_text, quoted, shortened
 from bayescascade.data.schema import Schema
 from bayescascade.report.numbers import cells_text, count_texts, significant_text
 from bayescascade.report.page import Page, Pieces, count_of

@@ -9,8 +9,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayescascade.base.arrays import Codes, Floats
+from bayescascade.data.cell_policy import UnknownCells
 from bayescascade.data.levels import plain_level, quoted
-from bayescascade.data.unknown import UnknownCells
 from bayescascade.report.numbers import nats_text, ratio_text
 from bayescascade.report.page import Page, Pieces
 

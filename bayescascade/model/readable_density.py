@@ -38,13 +38,13 @@ from bayescascade.base.arrays import Codes, Floats
 from bayescascade.base.errors import ParameterError, UnknownLevelError
 from bayescascade.base.validation import check_integer, check_weights
 from bayescascade.data.arrow_frames import as_frame
+from bayescascade.data.cell_policy import UnknownCells, advised
 from bayescascade.data.column import MISSING, UNKNOWN
 from bayescascade.data.declarations import Bins, Levels, Names, declared
 from bayescascade.data.given import GivenRows
 from bayescascade.data.partitions import by_partitions
 from bayescascade.data.schema import Rows, Schema
 from bayescascade.data.table import Table, as_table
-from bayescascade.data.unknown import UnknownCells, advised
 from bayescascade.model.conditionals import PredictedColumn, fill_missing, predict_given_others
 from bayescascade.model.density_parts import DensityParts
 from bayescascade.model.parameters import DensityParameters

@@ -11,8 +11,8 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from bayescascade.base.arrays import Codes, Flags, Floats
+from bayescascade.data.cell_policy import UnknownCells
 from bayescascade.data.schema import Schema
-from bayescascade.data.unknown import UnknownCells
 from bayescascade.model.conditionals import PredictedColumn
 from bayescascade.model.decisions import Decision
 from bayescascade.model.density_parts import DensityParts

@@ -11,7 +11,7 @@ from bayescascade.base.errors import ParameterError
 from bayescascade.base.texts import with_article
 from bayescascade.data.labels import check_labels, label_codes
 from bayescascade.data.levels import level_text
-from bayescascade.model.label_curves import curves_of
+from bayescascade.model.label_details import curves_of
 from bayescascade.model.scores import LabelScores, confusion_page, positive_of
 from bayescascade.model.summary import FitSummary
 from bayescascade.model.trace import COLUMNS_USED

@@ -14,7 +14,7 @@ import numpy as np
 
 from bayescascade.base.arrays import Floats
 from bayescascade.model.density_parts import DensityParts
-from bayescascade.model.kept_draws import even_places
+from bayescascade.model.draws import even_places
 
 MOST_COMPARED = 250
 """Maximum number of compared draws; of more, those at equal distances in their order."""

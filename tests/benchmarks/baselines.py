@@ -65,7 +65,7 @@ def effects(seen, held):
 def densities():
     """Return log densities of latent classes, in the cells of a density of ours."""
     from bayescascade import Table
-    from bayescascade.data.unknown import UnknownCells
+    from bayescascade.data.cell_policy import UnknownCells
     from tests.benchmarks.latent_classes import StepMixClasses, latent_classes
 
     table = Table.from_files("seen.csv")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bayescascade import DataError
-from bayescascade.base.seals import is_damaged
+from bayescascade.base.files import is_damaged
 from bayescascade.model.trace import read_trace
 from tests.cli.conftest import TITANIC, assert_error, run
 from tests.documents import ENVIRONMENT

@@ -21,7 +21,7 @@ from bayescascade import (
     UnknownLevelError,
     UnknownLevelWarning,
 )
-from bayescascade.data.unknown import UnknownCells
+from bayescascade.data.cell_policy import UnknownCells
 from tests.contracts.listed import ESTIMATORS, answers, fitted, rows
 
 NEW = rows().assign(age=rows()["age"].where(np.arange(len(rows())) % 50 > 0, "ancient"))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bayescascade.model.kept_draws import thinned
+from bayescascade.model.draws import thinned
 
 
 @pytest.mark.parametrize(("n", "most"), [(0, 3), (2, 3), (3, 3), (10, 3), (1001, 1000), (400, 100)])

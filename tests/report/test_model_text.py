@@ -11,8 +11,7 @@ from bayescascade.data.schema import Schema
 from bayescascade.methods.density.trees.counted_tree import CountedTree
 from bayescascade.methods.density.trees.density import LearnedDensityTree
 from bayescascade.methods.density.trees.estimators import LeafCascade
-from bayescascade.model.draws import Diagnostic
-from bayescascade.model.kept_draws import Draws
+from bayescascade.model.draws import Diagnostic, Draws
 from bayescascade.model.summary import FitSummary
 from tests.report.trees import random_density, titanic_tree
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import accuracy_score, auc, confusion_matrix, log_loss, roc_auc_score
 
-from bayescascade.model.label_curves import calibration_of, curves_of
+from bayescascade.model.label_details import calibration_of, curves_of
 from bayescascade.model.scores import LabelScores, confusion_page
 from bayescascade.model.standard_errors import WeightedMean
 from bayescascade.report.page import render

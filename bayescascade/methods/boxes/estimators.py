@@ -20,7 +20,7 @@ from bayescascade.methods.boxes.measures import WEIGHTS, BoxPath, generalization
 from bayescascade.methods.boxes.parameters import BoxParameters
 from bayescascade.methods.boxes.posterior import BoxPosterior, BoxState
 from bayescascade.methods.boxes.union import BoxUnion, LearnedBoxes
-from bayescascade.model.kept_draws import thinned
+from bayescascade.model.draws import thinned
 from bayescascade.model.matrix_explorer import MatrixExplorer
 from bayescascade.model.rounds import WORK
 from bayescascade.model.search import Search, most_blocks, seed_sequence

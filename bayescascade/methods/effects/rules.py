@@ -16,9 +16,9 @@ from bayescascade.base.arrays import Codes, Flags, Floats
 from bayescascade.base.errors import DataError
 from bayescascade.base.store import Of, Saved, Within, restored, stored
 from bayescascade.base.validation import check_weights
+from bayescascade.data.cell_policy import UnknownCells
 from bayescascade.data.given import GivenRows
 from bayescascade.data.schema import Schema
-from bayescascade.data.unknown import UnknownCells
 from bayescascade.methods.effects.learned import group_names, rules_page, rules_sentences
 from bayescascade.methods.effects.lists import (
     RuleAssociation,

@@ -16,8 +16,7 @@ import numpy as np
 from scipy.special import rel_entr, xlogy
 
 from bayescascade.base.arrays import Codes, Floats
-from bayescascade.data.conditions import Conditions, agrees
-from bayescascade.data.schema import Schema
+from bayescascade.data.schema import Conditions, Schema, agrees
 from bayescascade.data.sql import sql_literal
 from bayescascade.methods.lists.antecedents import Antecedent, Condition, candidate_arrays
 from bayescascade.methods.lists.parts import draw_from_part, log_first_volumes, parts_of_codes

@@ -26,12 +26,11 @@ import pandas as pd
 from bayescascade.base.arrays import Codes, Floats, Integers
 from bayescascade.base.errors import DataError, ParameterError, UnknownLevelError
 from bayescascade.base.typed_words import typed_setting
+from bayescascade.data.cell_policy import UnknownCells, advised
 from bayescascade.data.column import MISSING, UNKNOWN, Column
-from bayescascade.data.conditions import Conditions
 from bayescascade.data.levels import check_numbers, to_numbers, without_codes
-from bayescascade.data.schema import Schema
+from bayescascade.data.schema import Conditions, Schema
 from bayescascade.data.sql import sql_column, sql_condition
-from bayescascade.data.unknown import UnknownCells, advised
 from bayescascade.methods.lists.antecedents import Antecedent, Condition, candidate_arrays
 
 LEAST_SHARE = 0.01  # least share of a box for rejection: 100 tries a row

@@ -9,12 +9,12 @@ from sklearn.utils.validation import check_is_fitted
 from bayescascade.base.arrays import Codes, Floats
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_choice
+from bayescascade.data.cell_policy import UnknownCells
 from bayescascade.data.column import Column
 from bayescascade.data.given import GivenRows
 from bayescascade.data.partitions import by_partitions
 from bayescascade.data.schema import Rows
 from bayescascade.data.table import Table
-from bayescascade.data.unknown import UnknownCells
 from bayescascade.methods.lists.draws import average_intervals, average_probabilities
 from bayescascade.methods.lists.estimators import RuleListEstimator
 from bayescascade.methods.lists.label_list import LabelList

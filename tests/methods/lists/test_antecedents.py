@@ -4,8 +4,7 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 
 from bayescascade.data.column import Column
-from bayescascade.data.conditions import conditions_words
-from bayescascade.data.schema import Schema
+from bayescascade.data.schema import Schema, conditions_words
 from bayescascade.data.table import Table
 from bayescascade.methods.lists import antecedents
 from bayescascade.methods.lists.antecedents import Condition, antecedent_words

@@ -21,8 +21,8 @@ from bayescascade.methods.budget.forests.forest import Forest
 from bayescascade.methods.budget.single_trees.parameters import BudgetTreeParameters
 from bayescascade.methods.budget.single_trees.posterior import BudgetTreePosterior
 from bayescascade.methods.budget.single_trees.tree import BudgetTree
+from bayescascade.model.draws import thinned
 from bayescascade.model.explore import SearchResult, explore_by
-from bayescascade.model.kept_draws import thinned
 from bayescascade.model.sampled import HasDraws
 from bayescascade.model.search import DEFAULT_STEPS
 from bayescascade.model.sentences import doubt_sentences

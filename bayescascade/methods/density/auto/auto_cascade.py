@@ -36,7 +36,7 @@ from bayescascade.methods.density.trees.near_best import Without
 from bayescascade.methods.density.trees.parameters import AutoParameters
 from bayescascade.methods.density.trees.tree_posterior import OF_REDRAWS, operations_of_step
 from bayescascade.model.baseline import Baseline
-from bayescascade.model.kept_draws import MAX_KEPT_DRAWS
+from bayescascade.model.draws import MAX_KEPT_DRAWS
 from bayescascade.model.near_best import Alternatives, HasNearBest
 from bayescascade.model.sampled import HasDraws
 from bayescascade.model.search import Search, Seed, default_steps, seed_sequence

@@ -41,7 +41,7 @@ from bayescascade.methods.density.trees.shallow_extent import extent_of, fitting
 from bayescascade.methods.density.trees.shallow_trees import TEMPERS, ShallowTrees
 from bayescascade.methods.density.trees.tree import Tree
 from bayescascade.methods.density.trees.tree_posterior import operations_of_step
-from bayescascade.model.kept_draws import thinned
+from bayescascade.model.draws import thinned
 from bayescascade.model.solution import TEMPERED
 
 _N_FOLDS, _MOST_HELD = 5, 2_000.0  # folds; no more folds after this many rows

@@ -19,8 +19,7 @@ import numpy as np
 from scipy.special import expit, logsumexp, rel_entr
 
 from bayescascade.base.arrays import Codes, Floats, Integers
-from bayescascade.data.conditions import Conditions, agrees, subtract_widths
-from bayescascade.data.schema import Schema
+from bayescascade.data.schema import Conditions, Schema, agrees, subtract_widths
 from bayescascade.data.sql import sql_case, sql_condition, sql_literal
 from bayescascade.model.density_parts import DensityParts
 from bayescascade.report.axes import Bar, plot_bars, ratio_color

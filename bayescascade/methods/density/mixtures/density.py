@@ -15,8 +15,7 @@ from scipy.special import logsumexp
 from bayescascade.base.arrays import Codes, Floats, Integers, Reals
 from bayescascade.base.saved_arrays import are_shares
 from bayescascade.base.store import GIVEN, SKIPPED, Of, Saved, Within, restored, stored
-from bayescascade.data.conditions import Conditions, subtract_widths
-from bayescascade.data.schema import Schema
+from bayescascade.data.schema import Conditions, Schema, subtract_widths
 from bayescascade.methods.density.mixtures.classes import RowClasses
 from bayescascade.methods.density.mixtures.em import (
     Components,

@@ -18,8 +18,7 @@ from bayescascade.base.arrays import Codes, Floats, Integers, Reals
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.validation import check_real
-from bayescascade.data.conditions import Conditions, agrees, subtract_widths
-from bayescascade.data.schema import Schema
+from bayescascade.data.schema import Conditions, Schema, agrees, subtract_widths
 from bayescascade.methods.density.mixtures.classes import RowClasses
 
 _MOST_CLASSES, _N_STARTS = 8, 4

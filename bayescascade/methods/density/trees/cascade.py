@@ -62,8 +62,8 @@ from bayescascade.methods.density.trees.tree_posterior import (
     operations_of_step,
 )
 from bayescascade.model.density_estimator import DENSITIES, DensityEstimator
+from bayescascade.model.draws import Draws
 from bayescascade.model.explore import Solver
-from bayescascade.model.kept_draws import Draws
 from bayescascade.model.near_best import Alternatives, HasNearBest
 from bayescascade.model.parameters import SearchParameters
 from bayescascade.model.rounds import Rounds

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import rel_entr
 
 from bayescascade.base.arrays import Codes, Floats, Integers
-from bayescascade.data.conditions import Conditions, agrees
-from bayescascade.data.schema import Schema
+from bayescascade.data.schema import Conditions, Schema, agrees
 from bayescascade.methods.density.trees import associations, tree_parts
 from bayescascade.methods.density.trees.associations import Association
 from bayescascade.methods.density.trees.tree import (

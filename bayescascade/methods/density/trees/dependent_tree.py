@@ -9,8 +9,7 @@ import numpy as np
 
 from bayescascade.base.arrays import Codes, Floats
 from bayescascade.base.errors import DataError, ParameterError
-from bayescascade.data.conditions import Conditions
-from bayescascade.data.schema import Schema
+from bayescascade.data.schema import Conditions, Schema
 from bayescascade.methods.density.trees.density import LearnedDensityTree
 from bayescascade.methods.density.trees.dependence import (
     DependentLeaf,

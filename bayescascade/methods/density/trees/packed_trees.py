@@ -30,7 +30,7 @@ from bayescascade.methods.density.trees.checked_trees import (
 )
 from bayescascade.methods.density.trees.counted_tree import CountedTree
 from bayescascade.methods.density.trees.tree import Tree, leaf_boxes
-from bayescascade.model.kept_draws import MAX_KEPT_DRAWS, Draws, check_times
+from bayescascade.model.draws import MAX_KEPT_DRAWS, Draws, check_times
 from bayescascade.model.packing import MOST_BYTES, Unpacked, narrow, pack
 
 _NODE_BYTES = 32  # for a node, during packing

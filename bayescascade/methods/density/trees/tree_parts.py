@@ -15,8 +15,7 @@ from scipy.special import rel_entr
 
 from bayescascade.base.arrays import Codes, Floats, Integers
 from bayescascade.data.column import Column
-from bayescascade.data.conditions import Conditions
-from bayescascade.data.schema import Schema
+from bayescascade.data.schema import Conditions, Schema
 from bayescascade.data.sql import sql_case, sql_condition, sql_literal
 from bayescascade.methods.density.trees.tree import Tree, block_codes
 from bayescascade.report.axes import ratio_color
