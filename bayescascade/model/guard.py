@@ -12,7 +12,7 @@ bounds add up the sizes of the terms. For ``lnG(x)``, `log_gamma_sizes` is at le
 * ``x abs(psi(x))``: the change of the value for a relative error of x;
 
 since ``abs(lnG(x)) <= x ln x`` and ``psi(x) <= ln x`` for x >= 2; below 2, where ``lnG`` is between
--0.13 and ``-ln x``, and ``x abs(psi(x))`` at most 1.03, both are at most ``abs(ln x) + 1``.
+-0.13 and ``-ln x``, and ``x abs(psi(x))`` at most 1.06, both are at most ``abs(ln x) + 1``.
 """
 
 from collections.abc import Callable

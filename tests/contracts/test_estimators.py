@@ -3,6 +3,7 @@
 import io
 import json
 import pickle
+from contextlib import suppress
 
 import numpy as np
 import pandas as pd
@@ -139,6 +140,23 @@ def test_no_rows_have_no_answers(name):
             assert none.dtype.kind == some.dtype.kind
     with pytest.raises((DataError, ValueError), match=r"at least one row|0 sample"):
         clone(model).fit(asked[:0], *ESTIMATORS[name].beside(0))
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("n", [1, 2, 4, 7])
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_few_rows_have_a_model_or_an_error_of_ours(name, n):
+    """Folds and held-out rows may be empty then, or all of one class."""
+    case = ESTIMATORS[name]
+    labels = np.asarray(case.beside()[0]) if case.is_labeled else np.zeros(len(rows()))
+    of_each = [np.flatnonzero(labels == label)[:n] for label in np.unique(labels)]
+    some = np.array([place for turn in zip(*of_each, strict=False) for place in turn])[:n]
+    frame = rows().iloc[some].reset_index(drop=True)
+    beside = [np.asarray(one)[some] for one in case.beside()]
+    with suppress(BayesCascadeError):
+        model = case.make(**case.parameters).fit(frame, *beside)
+        assert len(answers(model, frame)) == len(some)
+        assert str(model)
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

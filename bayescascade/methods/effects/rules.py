@@ -148,6 +148,8 @@ class EffectRules(ReadableModel):
             others = GivenRows.of(held_out[0]).frame(list(frame.columns), type(self).__name__)
             h_others = _numbers("h of held-out rows", held_out[1], len(others))
             arms = held_out[2:]
+        if not len(frame):
+            raise DataError("X must have at least one row besides those held out, got none")
         self._learn(frame, h, rng)
         self._measure(others, h_others, arms)
         return self

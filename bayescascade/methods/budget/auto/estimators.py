@@ -255,14 +255,15 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
             FeatureCosts.of(self.costs, encoder.columns).resolve(encoder.columns).costs.sum()
         )
         labels = check_labels(given.labels, "y", owner)
-        weights, counted = given.weights, labels
+        weights = given.weights
         if weights is not None:
             weights = check_weights("sample_weight", weights, len(labels))
-            counted = labels[weights > 0]
-        classes, _ = find_classes(counted, "y")
         rows = Sample(given.plain(), labels, weights)
         if len(rows.X) != len(labels):
             raise DataError(f"y must have a label per row, {len(rows.X)}, got {len(labels)}")
+        if weights is not None:  # what has no weight is in no fold
+            rows = rows.part(weights > 0)
+        classes, _ = find_classes(rows.y, "y")
         if validation is None:
             return rows, None, total
         validation_labels = check_labels(validation.labels, "y_val", owner)

@@ -94,7 +94,9 @@ class Sample(NamedTuple):
 
     @property
     def commonest(self) -> Any:
-        """The commonest label, the first among ties."""
+        """The commonest label, the first among ties; None without rows."""
+        if not self.y.size:
+            return None
         labels, codes = np.unique(self.y, return_inverse=True)
         return labels.tolist()[int(np.bincount(codes, self.weights).argmax())]
 

@@ -128,8 +128,6 @@ class CostSensitiveTreeClassifier(ChosenTreeClassifier):
         self, rows: GrowingRows, validation: TreeValidation, budgets: Sequence[float | None]
     ) -> Iterator[Sequence[CutTree]]:
         del budgets  # each tradeoff may lead to any cost
-        self.tradeoff_ = self.cut_ = None
-        self.__dict__.pop("_found", None)  # from an earlier fit
         items = self.items_
         least = min(float(items.costs[items.of_column(f)].sum()) for f in range(items.n_columns))
         amount = max(_START * float(items.costs.sum()), least)
@@ -183,7 +181,11 @@ class CostSensitiveTreeClassifier(ChosenTreeClassifier):
     def _refitted(self, candidate: ScoredTree, rows: GrowingRows) -> ClassifierTree:
         return refitted(candidate.tree, rows, "logistic")
 
-    def _become(self, candidate: ScoredTree) -> None:
+    def _become(self, candidate: ScoredTree | None) -> None:
+        if candidate is None:
+            self.tradeoff_ = self.cut_ = None
+            self.__dict__.pop("_found", None)  # from an earlier fit
+            return
         assert isinstance(candidate, CutTree)
         self._found, self.cut_ = candidate, candidate.cut
         self.tradeoff_ = candidate.posterior.tradeoff

@@ -115,7 +115,6 @@ class CostWeightedLogisticClassifier(ChosenTreeClassifier):
     def _candidates(
         self, rows: GrowingRows, validation: TreeValidation, budgets: Sequence[float | None]
     ) -> Iterator[Sequence[PenaltyFit]]:
-        self.penalty_ = self.duality_gap_ = None
         standard = Standard.of(rows.made, rows.weights)
         problem = logistic_problem(rows, standard, self.items_)
         dear, limits = 0, [np.inf if each is None else each for each in budgets]
@@ -172,7 +171,10 @@ class CostWeightedLogisticClassifier(ChosenTreeClassifier):
             node = replace(node, leaf=_without_penalty(rows, node.leaf.columns))
         return replace(candidate.tree, nodes=(node,))
 
-    def _become(self, candidate: ScoredTree) -> None:
+    def _become(self, candidate: ScoredTree | None) -> None:
+        if candidate is None:
+            self.penalty_ = self.duality_gap_ = None
+            return
         assert isinstance(candidate, PenaltyFit)
         self.penalty_, self.duality_gap_ = candidate.penalty, candidate.duality_gap
 

@@ -6,7 +6,7 @@ fitted to all rows.
 
 import copy
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any, ClassVar, Self
@@ -100,8 +100,8 @@ class ChosenTreeClassifier(WithinBudgets, BudgetedClassifier):
         """The price of a unit of cost, in errors per row."""
         return 0.0
 
-    def _become(self, candidate: ScoredTree) -> None:
-        """Keep attributes of the chosen candidate besides its tree."""
+    def _become(self, candidate: ScoredTree | None) -> None:
+        """Keep attributes of the chosen candidate besides its tree; None if there is none."""
 
     # -- fitting -----------------------------------------------------------------------------------
 
@@ -130,7 +130,9 @@ class ChosenTreeClassifier(WithinBudgets, BudgetedClassifier):
             everything = GrowingRows.of(
                 basis, rows[counts], labels[counts], weights[counts], training.n_classes
             )
-        portions = self._candidates(learned, validation, budgets)
+        portions: Iterable[Sequence[ScoredTree]] = ()  # without a row to choose by
+        if len(validation.rows):
+            portions = self._candidates(learned, validation, budgets)
         tried, self.is_interrupted_ = candidates_in_time(portions, watch)
         return TreeCandidates(tuple(tried), training, everything, validation, watch)
 
@@ -155,6 +157,7 @@ class ChosenTreeClassifier(WithinBudgets, BudgetedClassifier):
                     PurchaseChoice.of(validation.words, wrong, nothing, training, weights)
                 )
             return model
+        model._become(None)
         model._cut_down()
         model._measure(training.validation_rows, trial.watch)
         return model

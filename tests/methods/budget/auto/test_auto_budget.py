@@ -274,3 +274,13 @@ def test_weights_leave_out_methods_that_take_none():
     assert set(model.candidates_["method"]) == {"l1"}
     with pytest.raises(ParameterError, match="sample_weight must be None for these methods"):
         auto.set_params(methods=("prune",)).fit(X, y, sample_weight=weights)
+
+
+def test_rows_without_weight_are_as_if_they_were_not_there():
+    """In a fold of them alone nothing can be measured, and no print counts them."""
+    X, y = rows(60)
+    weights = np.where(np.arange(60) < 4, 1.0, 0.0)
+    y[:4] = [True, False, True, False]
+    auto = AutoBudgetClassifier(budget=2.0, methods=("l1", "miser"), random_state=0)
+    few = str(auto.fit(X[:4], y[:4], sample_weight=weights[:4]))
+    assert str(auto.fit(X, y, sample_weight=weights)) == few
