@@ -8,11 +8,13 @@ from sklearn.tree import DecisionTreeClassifier
 from bayescascade import (
     AutoBudgetClassifier,
     BudgetTreeClassifier,
+    CostSensitiveTreeClassifier,
     CostWeightedLogisticClassifier,
     GatedSensorsClassifier,
     GreedyMiserClassifier,
     MarginNeighborsClassifier,
     ParameterError,
+    SubmodularTreeClassifier,
 )
 from bayescascade.methods.budget.listed import BUDGET_LEARNERS
 from bayescascade.methods.budget.single_trees import estimators as cost_trees
@@ -149,6 +151,38 @@ def test_buying_nothing_is_the_class_of_most_weight(make, monkeypatch):
     assert (weighted.commonest, plain.commonest) == ("b", "a")
     assert weighted.error_of_nothing == pytest.approx(65 / (65 + 350), abs=0.03)
     assert plain.error_of_nothing == pytest.approx(0.35, abs=0.03)
+
+
+SPLIT = [SubmodularTreeClassifier, CostSensitiveTreeClassifier, CostWeightedLogisticClassifier]
+
+
+@pytest.mark.parametrize("n_weighted", [1, 2, 40])
+@pytest.mark.parametrize("make", SPLIT, ids=lambda make: make.__name__)
+def test_rows_without_weight_are_neither_learned_from_nor_held_out(make, n_weighted):
+    """Where all others were held out, nothing was left to learn from."""
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    y = X[:, 0] > 0
+    counts = np.random.default_rng(1).permutation(60) < n_weighted
+    model = make(budget=2.0, random_state=13).fit(X, y, sample_weight=counts.astype(float))
+    found, choice = model.predict_proba(X), model.choice_
+    if n_weighted < 40:
+        assert choice is None
+        assert len(np.unique(found, axis=0)) == 1
+        return
+    model.fit(X[counts], y[counts])
+    np.testing.assert_allclose(found, model.predict_proba(X))
+    assert choice == model.choice_
+
+
+@pytest.mark.parametrize("make", SPLIT, ids=lambda make: make.__name__)
+def test_a_refit_that_buys_nothing_forgets_the_tree_before(make):
+    X = np.random.default_rng(0).normal(size=(80, 3))
+    y = X[:, 0] > 0
+    model = make(budget=3.0, random_state=0).fit(X, y).set_params(budget=0.0).fit(X, y)
+    fresh = make(budget=0.0, random_state=0).fit(X, y)
+    for name in ("tradeoff_", "penalty_", "log_posterior_", "posterior_"):
+        assert hasattr(model, name) == hasattr(fresh, name)
+        assert (getattr(model, name, None) is None) == (getattr(fresh, name, None) is None)
 
 
 @pytest.mark.parametrize("make", WEIGHTED[1:3], ids=lambda make: make.__name__)

@@ -120,7 +120,7 @@ class CostSensitiveTreeClassifier(ChosenTreeClassifier):
     tradeoff_: Annotated[_Amount | None, Saved("chosen_tradeoff")] = field(init=False)
     cut_: Annotated[_Amount | None, Saved("cut")] = field(init=False)
 
-    _found: CutTree = field(init=False)
+    _found: CutTree | None = field(init=False)
 
     # -- fitting -----------------------------------------------------------------------------------
 
@@ -183,8 +183,7 @@ class CostSensitiveTreeClassifier(ChosenTreeClassifier):
 
     def _become(self, candidate: ScoredTree | None) -> None:
         if candidate is None:
-            self.tradeoff_ = self.cut_ = None
-            self.__dict__.pop("_found", None)  # from an earlier fit
+            self._found = self.tradeoff_ = self.cut_ = None
             return
         assert isinstance(candidate, CutTree)
         self._found, self.cut_ = candidate, candidate.cut
@@ -204,12 +203,13 @@ class CostSensitiveTreeClassifier(ChosenTreeClassifier):
 
     def _best_found(self, name: str) -> CutTree:
         check_is_fitted(self)
-        if "_found" not in self.__dict__:
+        found: CutTree | None = vars(self).get("_found")  # not in files
+        if found is None:
             raise AttributeError(
                 f"{name} needs a fit (a model that was read from a file has none) and a result "
                 "within the budget"
             )
-        return self._found
+        return found
 
     # -- what a user sees --------------------------------------------------------------------------
 

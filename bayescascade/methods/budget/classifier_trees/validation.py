@@ -109,7 +109,9 @@ def validation_of(training: TrainingRows, chooses: bool, random_state: Any) -> T
     if not chooses:
         return TreeValidation(training.rows, training.labels, training.weights, "rows", learns)
     generator = np.random.default_rng(random_state)
-    held_out = split_by_class(training.labels, [1 - _HELD_OUT, _HELD_OUT], generator) == 1
+    counts, held_out = training.weights > 0, np.zeros(len(training.rows), np.bool_)
+    parts = split_by_class(training.labels[counts], [1 - _HELD_OUT, _HELD_OUT], generator)
+    held_out[counts] = parts == 1
     return TreeValidation(
         training.rows[held_out], training.labels[held_out], training.weights[held_out],
         "held-out rows", ~held_out,

@@ -34,7 +34,7 @@ _TRADEOFF = 1.0  # by default
 _NATS = (1.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 """Prices of all features together in the searches for a budget, nats of log prior."""
 
-_STEPS = 300  # of each of these searches, and in folds: more make no better choices
+_STEPS = 300  # of each of these searches, and in folds: more choose no better trees
 _LEAST = 1e-9  # total cost if all features are free
 
 
