@@ -163,7 +163,7 @@ def test_rows_without_weight_are_neither_learned_from_nor_held_out(make, n_weigh
     X = np.random.default_rng(0).normal(size=(60, 3))
     y = X[:, 0] > 0
     counts = np.random.default_rng(1).permutation(60) < n_weighted
-    model = make(budget=2.0, random_state=13).fit(X, y, sample_weight=counts.astype(float))
+    model = make(budget=2.0, random_state=18).fit(X, y, sample_weight=counts.astype(float))
     found, choice = model.predict_proba(X), model.choice_
     if n_weighted < 40:
         assert choice is None

@@ -187,6 +187,7 @@ class EffectRules(ReadableModel):
             self.average_effect_ = MeasuredEffects.of(*measured, np.ones((1, used.sum()), np.bool_))
 
     def _groups(self, codes: Codes) -> Flags:
+        """Return the rows in each part, and then in each association, (n_groups, n)."""
         parts = self.rules_.part_of_codes(codes)
         of_parts = parts == np.arange(self.rules_.n_rules + 1)[:, np.newaxis]
         return np.array(

@@ -62,6 +62,7 @@ def average_intervals(
 
 
 def _intervals(draws: Sequence[LabelList], times: Floats, codes: Codes, level: float) -> Floats:
+    """Return the result of `average_intervals`, computed once for rows in the same parts."""
     parts = np.array([labels.part_of_codes(codes) for labels in draws], np.uint8)
     first, position = _different_columns(parts)
     counts, weights = _mixtures(draws, times / times.sum(), parts[:, first])

@@ -265,6 +265,7 @@ class RadoBoostClassifier(MatrixClassifier):
         return {"decision": self._decisions(rows).tolist()}
 
     def _reasons(self, X: Any) -> list[str]:
+        """Return the largest terms of each decision; their signs point to the classes."""
         names, texts = self._reading.columns, []
         for row in self._reading.scaled(self._matrix(X)) * self.theta_:
             most = np.argsort(-np.abs(row), kind="stable")[:_MOST_REASONS].tolist()

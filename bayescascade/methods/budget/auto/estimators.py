@@ -23,14 +23,13 @@ from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import check_labels, find_classes, label_codes
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.budget.auto.parameters import AutoBudgetParameters
+from bayescascade.methods.budget.auto.splits import Sample, ValidationSplit
 from bayescascade.methods.budget.auto.trying import (
     EFFORTS,
     BudgetErrors,
     MethodScore,
     MethodTrials,
-    Sample,
     ScoredClassifier,
-    ValidationSplit,
     best_within,
     scored,
     without_cost,

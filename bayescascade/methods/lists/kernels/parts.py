@@ -56,6 +56,7 @@ def _log_one_plus(x, y):
 
 @inner_kernel
 def _log_excess(model, which, weight):
+    """Return D(weight, a); see `excess`."""
     if weight <= 0.0:
         return 0.0
     if model.is_whole and weight < model.excesses.shape[1]:

@@ -143,6 +143,7 @@ def expand(
 
 @inner_kernel
 def _add_up(features, words, n_words, sums):
+    """Set `sums` to the sums of the features of the points in the words."""
     sums[: features.shape[1]] = 0.0
     for word in range(n_words):
         rest = words[word]

@@ -13,7 +13,8 @@ from bayescascade import (
     SubmodularTreeClassifier,
 )
 from bayescascade.costs.choice import FEW_ROWS
-from bayescascade.methods.budget.auto.trying import EFFORTS, MethodTrials, Sample, ValidationSplit
+from bayescascade.methods.budget.auto.splits import Sample, ValidationSplit
+from bayescascade.methods.budget.auto.trying import EFFORTS, MethodTrials
 from bayescascade.methods.budget.listed import BUDGET_LEARNERS, IN_TURN
 from tests.interrupts import interrupted
 

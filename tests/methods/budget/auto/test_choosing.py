@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 
 from bayescascade import CostWeightedLogisticClassifier
+from bayescascade.methods.budget.auto.splits import Sample, ValidationSplit
 from bayescascade.methods.budget.auto.trying import (
     BudgetErrors,
     MethodScore,
     MethodTrials,
-    Sample,
     ScoredClassifier,
-    ValidationSplit,
     best_within,
     scored as judged_of,
 )
