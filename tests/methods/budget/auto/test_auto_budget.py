@@ -277,11 +277,15 @@ def test_weights_leave_out_methods_that_take_none():
         auto.set_params(methods=("prune",)).fit(X, y, sample_weight=weights)
 
 
-def test_rows_without_weight_are_as_if_they_were_not_there():
-    """In a fold of them alone nothing can be measured, and no print counts them."""
+@pytest.mark.parametrize("n_weighted", [4, 40])
+def test_rows_without_weight_are_as_if_they_were_not_there(n_weighted):
+    """In a fold of them alone nothing can be measured, and no fold is better known by them."""
     X, y = rows(60)
-    weights = np.where(np.arange(60) < 4, 1.0, 0.0)
-    y[:4] = [True, False, True, False]
+    counts = np.random.default_rng(2).permutation(60) < n_weighted
+    y[np.flatnonzero(counts)[:4]] = [True, False, True, False]
     auto = AutoBudgetClassifier(budget=2.0, methods=("l1", "miser"), random_state=0)
-    few = str(auto.fit(X[:4], y[:4], sample_weight=weights[:4]))
-    assert str(auto.fit(X, y, sample_weight=weights)) == few
+    few = auto.fit(X[counts], y[counts], sample_weight=np.ones(n_weighted))
+    expected = str(few), few.validation_error_, few.predict_proba(X)
+    many = auto.fit(X, y, sample_weight=counts.astype(float))
+    assert (str(many), many.validation_error_) == expected[:2]
+    np.testing.assert_allclose(many.predict_proba(X), expected[2])
